@@ -1,0 +1,1 @@
+"""What the words mean: names, quantities, and the shapes of objects. Pure."""

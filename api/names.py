@@ -1,0 +1,65 @@
+"""Every label, annotation, gate, reason and object name, spelled once."""
+
+from typing import Final
+
+GROUP: Final = "penstock.dev"
+VERSION: Final = "v1alpha1"
+
+NAMESPACE: Final = "penstock-system"
+
+# Accounts: one a process, each with only the rights it needs.
+WEBHOOK_ACCOUNT: Final = "penstock-webhook"
+WORKLOADS_ACCOUNT: Final = "penstock-workloads"
+GANGS_ACCOUNT: Final = "penstock-gangs"
+
+# Field managers: who wrote a field, as `kubectl get --show-managed-fields` shows it.
+WORKLOADS_MANAGER: Final = "penstock-workloads"
+GANGS_MANAGER: Final = "penstock-gangs"
+
+# Objects of ours in our namespace.
+CA_SECRET: Final = "penstock-ca"
+TLS_SECRET: Final = "penstock-webhook-tls"
+WEBHOOK_SERVICE: Final = "penstock-webhook"
+GANGS_LEASE: Final = "penstock-gangs"
+WORKLOADS_LEASE: Final = "penstock-workloads"
+WEBHOOK_CONFIGURATION: Final = "penstock"
+
+# On pods.
+GATE: Final = "penstock.dev/gang"
+GANG_LABEL: Final = "penstock.dev/gang"
+PLACED_CONDITION: Final = "penstock.dev/Placed"
+
+# Grove's words, which manifests and tools already use.
+GROVE_GROUP: Final = "grove.io"
+GROVE_GANG_GROUP: Final = "scheduler.grove.io"
+GROVE_VERSION: Final = "v1alpha1"
+PODGANG_LABEL: Final = "grove.io/podgang"
+BASE_PODGANG_LABEL: Final = "grove.io/base-podgang"
+PODCLIQUE_LABEL: Final = "grove.io/podclique"
+POD_INDEX_LABEL: Final = "grove.io/podclique-pod-index"
+SET_REPLICA_LABEL: Final = "grove.io/podcliqueset-replica-index"
+SCALING_GROUP_LABEL: Final = "grove.io/podcliquescalinggroup"
+SCALING_GROUP_REPLICA_LABEL: Final = "grove.io/podcliquescalinggroup-replica-index"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+MANAGED_BY: Final = "grove-operator"
+PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
+NAME_LABEL: Final = "app.kubernetes.io/name"
+COMPONENT_LABEL: Final = "app.kubernetes.io/component"
+
+# Node labels that name the network's levels, widest first.
+ZONE_KEY: Final = "topology.kubernetes.io/zone"
+BLOCK_KEY: Final = "topology.kubernetes.io/block"
+RACK_KEY: Final = "topology.kubernetes.io/rack"
+HOSTNAME_KEY: Final = "kubernetes.io/hostname"
+
+# PodGang conditions and their reasons.
+INITIALIZED: Final = "Initialized"
+PODS_CREATED: Final = "PodGangPodsCreated"
+PODS_PENDING: Final = "PodGangPodsCreationPending"
+SCHEDULED: Final = "Scheduled"
+REASON_WAITING_FOR_PODS: Final = "WaitingForPods"
+REASON_WAITING_FOR_BASE: Final = "WaitingForBaseGang"
+REASON_INSUFFICIENT: Final = "InsufficientCapacity"
+REASON_RESERVED: Final = "Reserved"
+REASON_LIFTING: Final = "Lifting"
+REASON_BOUND: Final = "AllPodsBound"

@@ -1,0 +1,1 @@
+"""The two controllers: `workloads` makes pods, `gangs` releases them."""

@@ -1,0 +1,1 @@
+"""Turns PodCliqueSets into PodGangs and pods. Never patches a pod."""

@@ -1,0 +1,1 @@
+"""The only code that speaks HTTP to the API server."""

@@ -1,0 +1,1 @@
+"""A local control plane with pretend nodes, for trying manifests and policies."""

@@ -1,0 +1,1 @@
+"""What is allowed and what is filled in: rules over objects, as values. Pure."""

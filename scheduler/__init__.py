@@ -1,0 +1,1 @@
+"""The placement engine: a snapshot goes in, a plan comes out. Pure."""

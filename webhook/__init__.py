@@ -1,0 +1,1 @@
+"""The admission server: a review goes in, an answer comes out of local memory."""
