@@ -6,7 +6,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 LAB ?= demo
 
-.PHONY: help setup lock
+.PHONY: help setup lock crds
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
@@ -22,3 +22,6 @@ $(STAMP): requirements-dev.txt pyproject.toml
 lock: ## Resolve dependencies again into the hash-pinned requirements files (needs uv)
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.txt
+
+crds: $(STAMP) ## Write the CustomResourceDefinitions from the models in api/
+	@$(VENV)/bin/python -m api crds

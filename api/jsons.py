@@ -2,5 +2,8 @@
 
 from typing import TypeAlias
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+from typing_extensions import TypeAliasType
+
+# A named alias, since both mypy and pydantic must follow its recursion.
+Json = TypeAliasType("Json", "bool | int | float | str | list[Json] | dict[str, Json] | None")
 JsonObject: TypeAlias = dict[str, Json]

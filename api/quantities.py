@@ -1,0 +1,85 @@
+"""Kubernetes quantities as whole numbers: CPU in thousandths, everything else in its own unit."""
+
+import re
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Decimal
+from typing import Final
+
+CPU: Final = "cpu"
+PODS: Final = "pods"
+
+_FORM: Final = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
+    r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]{1,3})"
+)
+_FACTORS: Final[Mapping[str, Decimal]] = {
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    "": Decimal(1),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10,
+    "Mi": Decimal(2) ** 20,
+    "Gi": Decimal(2) ** 30,
+    "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50,
+    "Ei": Decimal(2) ** 60,
+}
+
+Amounts = Mapping[str, int]
+
+
+class BadQuantityError(ValueError):
+    """The text is not a Kubernetes quantity."""
+
+
+def parse(text: str) -> Decimal:
+    """Read a quantity as the API server does; BadQuantityError names what was written."""
+    match = _FORM.fullmatch(text)
+    if match is None:
+        raise BadQuantityError(f"{text!r} is not a quantity such as 4, 500m, 1.5 or 16Gi")
+    suffix = match["suffix"]
+    # `1E` is an exa; `1E3` is an exponent: the pattern leaves digits only for the latter.
+    if suffix[1:].lstrip("+-").isdigit():
+        return Decimal(match["number"] + suffix)
+    return Decimal(match["number"]) * _FACTORS[suffix]
+
+
+def whole(resource: str, text: str) -> int:
+    """Give a resource's amount in the engine's unit, rounded up as Kubernetes rounds.
+
+    CPU counts in thousandths, every other resource in its own unit.
+    """
+    scale = 1000 if resource == CPU else 1
+    return int((parse(text) * scale).to_integral_value(ROUND_CEILING))
+
+
+def amounts(quantities: Mapping[str, str]) -> dict[str, int]:
+    """Read a resource list."""
+    return {resource: whole(resource, text) for resource, text in quantities.items()}
+
+
+def plus(left: Amounts, right: Amounts) -> dict[str, int]:
+    """Add resource by resource; what only one side names is kept."""
+    return {name: left.get(name, 0) + right.get(name, 0) for name in left.keys() | right.keys()}
+
+
+def larger(left: Amounts, right: Amounts) -> dict[str, int]:
+    """Take the larger amount of each resource."""
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in left.keys() | right.keys()}
+
+
+def text(resource: str, amount: int) -> str:
+    """Write an amount the way people read it: `16`, `500m`, `64Gi`."""
+    if resource == CPU:
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    for suffix in ("Ti", "Gi", "Mi", "Ki"):
+        factor = int(_FACTORS[suffix])
+        if amount and amount % factor == 0:
+            return f"{amount // factor}{suffix}"
+    return str(amount)
