@@ -65,7 +65,6 @@ KINDS: Final = (
         (
             Column("Replicas", ".spec.replicas", "integer"),
             Column("Available", ".status.availableReplicas", "integer"),
-            Column("Updated", ".status.updatedReplicas", "integer"),
             AGE,
         ),
         Scale(".spec.replicas", ".status.replicas", ".status.hpaPodSelector"),

@@ -138,7 +138,6 @@ class PodCliqueSetStatus(Model):
 
     observed_generation: Annotated[int, Field(ge=0)] = 0
     replicas: Annotated[int, Field(ge=0)] = 0
-    updated_replicas: Annotated[int, Field(ge=0)] = 0
     available_replicas: Annotated[int, Field(ge=0)] = 0
     hpa_pod_selector: Annotated[str, Field(max_length=1024)] = ""
     conditions: Conditions = []

@@ -53,7 +53,7 @@ class PodGangStatus(Model):
     """What became of the gang."""
 
     phase: Annotated[
-        Phase, Field(description="Pending, Starting once lifted, Running once bound.")
+        Phase, Field(description="Pending, Starting once lifted, Running once its minimum runs.")
     ] = Phase.PENDING
     placement_score: Annotated[
         float | None,

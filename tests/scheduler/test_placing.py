@@ -34,7 +34,7 @@ def stock(nodes: list[Node], *holds: Hold) -> Snapshot:
 
 def only(snapshot: Snapshot, request: GangRequest) -> Placement | NoFit:
     made = cycle.plan(snapshot, [request])
-    return (*made.placements, *made.refusals)[0]
+    return made.placements[0] if made.placements else made.refusals[0]
 
 
 def placed(snapshot: Snapshot, request: GangRequest) -> Placement:

@@ -1,0 +1,196 @@
+"""What a set wants to exist: its gangs, and in each its cliques and pods. Pure.
+
+One replica of a set is one base gang, with every clique that stands by itself and the copies
+0 to minAvailable-1 of every scaling group. Each further copy of a group is a scaled gang of its
+own, which starts only after its base gang.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from api import names
+from api.jsons import Json, JsonObject
+from api.objects import api_version, owner_reference
+from api.podcliqueset import CliqueTemplate, PodCliqueSetSpec, ScalingGroupTemplate
+from api.streams import Meta
+from controller.workloads import naming
+
+SET_API: str = api_version(names.GROVE_GROUP, names.GROVE_VERSION)
+GANG_API: str = api_version(names.GROVE_GANG_GROUP, names.GROVE_VERSION)
+
+
+@dataclass(frozen=True)
+class WantedPod:
+    """One pod and its slot."""
+
+    name: str
+    index: int
+    body: JsonObject
+
+
+@dataclass(frozen=True)
+class WantedClique:
+    """The pods of one clique in one gang."""
+
+    name: str
+    minimum: int
+    pods: tuple[WantedPod, ...]
+
+
+@dataclass(frozen=True)
+class WantedGang:
+    """A gang; `replica` is the set's replica it belongs to, `base` the gang it must wait for."""
+
+    name: str
+    replica: int
+    base: str
+    cliques: tuple[WantedClique, ...]
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Where a clique stands: in which replica, and in which copy of which group, if any."""
+
+    replica: int
+    gang: str
+    base: str = ""
+    group: str = ""
+    copy: int = 0
+
+
+def expand(owner: Meta, spec: PodCliqueSetSpec) -> tuple[WantedGang, ...]:
+    """List all gangs of the set, base gangs before the scaled ones they carry."""
+    return tuple(
+        gang for replica in range(spec.replicas) for gang in _gangs_of(owner, spec, replica)
+    )
+
+
+def _gangs_of(owner: Meta, spec: PodCliqueSetSpec, replica: int) -> Iterator[WantedGang]:
+    base = naming.base_gang(owner.name, replica)
+    groups = spec.template.pod_clique_scaling_groups
+    grouped = {name for group in groups for name in group.clique_names}
+    alone = _Copy(replica, base)
+    cliques = [
+        _clique(owner, clique, alone)
+        for clique in spec.template.cliques
+        if clique.name not in grouped
+    ]
+    for group in groups:
+        for number in range(min(group.min_available, group.replicas)):
+            where = _Copy(replica, base, group=group.name, copy=number)
+            cliques += _members(owner, spec, group, where)
+    yield WantedGang(base, replica, "", tuple(cliques))
+    for group in groups:
+        for number in range(group.min_available, group.replicas):
+            ordinal = number - group.min_available
+            name = naming.scaled_gang(owner.name, replica, group.name, ordinal)
+            where = _Copy(replica, name, base=base, group=group.name, copy=number)
+            yield WantedGang(name, replica, base, tuple(_members(owner, spec, group, where)))
+
+
+def _members(
+    owner: Meta, spec: PodCliqueSetSpec, group: ScalingGroupTemplate, where: _Copy
+) -> list[WantedClique]:
+    members = set(group.clique_names)
+    return [
+        _clique(owner, clique, where) for clique in spec.template.cliques if clique.name in members
+    ]
+
+
+def _clique(owner: Meta, clique: CliqueTemplate, where: _Copy) -> WantedClique:
+    if where.group:
+        name = naming.grouped_clique(
+            owner.name, where.replica, where.group, where.copy, clique.name
+        )
+    else:
+        name = naming.clique(owner.name, where.replica, clique.name)
+    pods = tuple(_pod(owner, clique, where, name, i) for i in range(clique.spec.replicas))
+    return WantedClique(name, clique.spec.minimum, pods)
+
+
+def _pod(owner: Meta, clique: CliqueTemplate, where: _Copy, name: str, index: int) -> WantedPod:
+    pod_name = naming.pod(owner.uid, name, index)
+    spec = copy.deepcopy(clique.spec.pod_spec)
+    spec["hostname"] = naming.hostname(name, index)
+    spec["subdomain"] = naming.base_gang(owner.name, where.replica)
+    body: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name,
+            "namespace": owner.namespace,
+            "labels": {**clique.labels, **_labels(owner, where, name, index)},
+            "annotations": {**clique.annotations},
+            "ownerReferences": [
+                owner_reference(SET_API, "PodCliqueSet", owner, blocks_deletion=True)
+            ],
+        },
+        "spec": spec,
+    }
+    return WantedPod(pod_name, index, body)
+
+
+def _labels(owner: Meta, where: _Copy, clique: str, index: int) -> dict[str, str]:
+    labels = {
+        names.MANAGED_BY_LABEL: names.MANAGED_BY,
+        names.PART_OF_LABEL: owner.name,
+        names.NAME_LABEL: clique,
+        names.COMPONENT_LABEL: "pcsg-podclique" if where.group else "pcs-podclique",
+        names.SET_REPLICA_LABEL: str(where.replica),
+        names.PODGANG_LABEL: where.gang,
+        names.PODCLIQUE_LABEL: clique,
+        names.POD_INDEX_LABEL: str(index),
+    }
+    if where.base:
+        labels[names.BASE_PODGANG_LABEL] = where.base
+    if where.group:
+        group = naming.scaling_group(owner.name, where.replica, where.group)
+        labels[names.SCALING_GROUP_LABEL] = group
+        labels[names.SCALING_GROUP_REPLICA_LABEL] = str(where.copy)
+    return labels
+
+
+def gang_body(owner: Meta, spec: PodCliqueSetSpec, gang: WantedGang) -> JsonObject:
+    """Write a gang as it is made: all its cliques, with no pods referred to yet."""
+    labels: dict[str, str] = {
+        names.MANAGED_BY_LABEL: names.MANAGED_BY,
+        names.PART_OF_LABEL: owner.name,
+        names.NAME_LABEL: gang.name,
+        names.COMPONENT_LABEL: "podgang",
+        names.SET_REPLICA_LABEL: str(gang.replica),
+    }
+    if gang.base:
+        labels[names.BASE_PODGANG_LABEL] = gang.base
+    body: JsonObject = {
+        "apiVersion": GANG_API,
+        "kind": "PodGang",
+        "metadata": {
+            "name": gang.name,
+            "namespace": owner.namespace,
+            "labels": {**labels},
+            "ownerReferences": [
+                owner_reference(SET_API, "PodCliqueSet", owner, blocks_deletion=True)
+            ],
+        },
+        "spec": {
+            "podgroups": pod_groups(owner, gang, {}),
+            "priorityClassName": spec.template.priority_class_name,
+        },
+    }
+    return body
+
+
+def pod_groups(owner: Meta, gang: WantedGang, present: Mapping[str, object]) -> list[Json]:
+    """Write the gang's cliques, referring to those of their pods that are present."""
+    return [
+        {
+            "name": clique.name,
+            "minReplicas": clique.minimum,
+            "podReferences": [
+                {"namespace": owner.namespace, "name": name}
+                for name in sorted(pod.name for pod in clique.pods if pod.name in present)
+            ],
+        }
+        for clique in gang.cliques
+    ]
