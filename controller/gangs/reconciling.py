@@ -1,0 +1,195 @@
+"""Takes each gang through its steps: looks, decides purely, acts thinly, says how it stands."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from api import names
+from api.jsons import JsonObject
+from api.objects import condition_of
+from api.podgang import PodGangStatus
+from api.reservation import State
+from api.streams import Custom, Node, Pod
+from controller import pace
+from controller.gangs import pinning, reporting
+from controller.gangs.booking import GANG_API
+from controller.gangs.deciding import (
+    Begin,
+    Close,
+    Expire,
+    Lift,
+    Place,
+    Step,
+    Wait,
+    deadline_of,
+    next_step,
+)
+from controller.gangs.placing import Placer
+from controller.gangs.views import GangView, Key, Member, Reservation
+from controller.gangs.world import World
+from kube.cache import Cache
+from kube.client import Client, Deletion
+from kube.clock import Clock
+from kube.errors import ApiError, Conflict, Invalid, NotFound
+from kube.resources import PODGANGS, PODS, RESERVATIONS
+from kube.workqueue import Workqueue
+from scheduler.placing import NoFit
+
+_log = logging.getLogger(__name__)
+
+LIFTS_AT_ONCE: Final = 16
+# What passes by within moments is not worth a write; what lasts is.
+PASSING: Final = frozenset({names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING})
+LASTS_SECONDS: Final = 1.0
+
+
+class Reconciler:
+    """Does for one gang the one thing it needs next, each time its key comes up in the queue."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        caches: tuple[Cache[Node], Cache[Pod], Cache[Custom], Cache[Custom]],
+        fenced: Callable[[], int | None],
+    ) -> None:
+        self.queue: Workqueue[Key] = Workqueue(clock)
+        self._client = client
+        self._clock = clock
+        _, self._pods, self._gangs, self._reservations = caches
+        self._fenced = fenced
+        self.world = World(caches, self.queue.add, self._try_refused_again)
+        self.placer = Placer(client, clock, self.world, self._reservations, fenced, self.queue.add)
+        self._since: dict[Key, tuple[str, float]] = {}
+
+    async def reconcile(self, key: Key) -> None:
+        """Take one step for the gang; what changes by it brings the key up again."""
+        view = self.world.view(key)
+        if view is None:
+            self._since.pop(key, None)
+            self.placer.forget(key)
+            return
+        if view.gang.metadata.deletion_timestamp is not None or self._fenced() is None:
+            return
+        step = next_step(view, self._clock.now())
+        try:
+            refusal = await self._take(view, step)
+            await self._report(view, step, refusal)
+        except (Conflict, Invalid, NotFound) as error:
+            # What we decided on has changed meanwhile; the cache will show it.
+            _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
+            self.queue.retry(key)
+        except ApiError as error:
+            wait = self.queue.retry(key)
+            _log.warning(
+                "%s/%s: %s failed, trying again in %.2f s: %s",
+                *key, type(step).__name__, wait, error,
+            )  # fmt: skip
+
+    def _try_refused_again(self) -> None:
+        for key in self.placer.refused():
+            self.queue.add(key)
+
+    async def _take(self, view: GangView, step: Step) -> NoFit | None:
+        match step:
+            case Wait():
+                return None
+            case Place():
+                return self.placer.ask(view, step)
+            case Begin(reservation):
+                await self._set_state(reservation, State.LIFTING)
+            case Lift(lifts):
+                await self._lift(view, lifts)
+            case Close(reservation):
+                await self._set_state(reservation, State.BOUND)
+            case Expire(reservation):
+                await self._give_back(reservation)
+        return None
+
+    async def _lift(self, view: GangView, lifts: tuple[tuple[Member, str], ...]) -> None:
+        failures = await pace.all_of((self._lift_one(m, n) for m, n in lifts), LIFTS_AT_ONCE)
+        for error in failures:
+            _log.info("%s/%s: a pod was not lifted: %s", *view.gang.key, error)
+        if failures:
+            raise failures[0]
+
+    async def _lift_one(self, member: Member, node: str) -> None:
+        meta = member.pod.metadata
+        if self._fenced() is None:
+            return
+        patch = pinning.lift(member.pod, node)
+        answer = await self._client.json_patch(PODS, meta.name, patch, meta.namespace)
+        self._pods.observe(answer)
+
+    async def _set_state(self, reservation: Reservation, state: State) -> None:
+        meta = reservation.metadata
+        body: JsonObject = {
+            # Guards against a successor that has moved it on while we thought we still led.
+            "metadata": {"resourceVersion": meta.resource_version},
+            "status": {"state": state.value},
+        }
+        answer = await self._client.merge_patch(
+            RESERVATIONS, meta.name, body, meta.namespace, subresource="status"
+        )
+        self._reservations.observe(answer)
+
+    async def _give_back(self, reservation: Reservation) -> None:
+        meta = reservation.metadata
+        _log.info(
+            "%s/%s: reservation given back, its deadline was %s",
+            meta.namespace, meta.name, deadline_of(reservation),
+        )  # fmt: skip
+        how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
+        await self._client.delete(RESERVATIONS, meta.name, meta.namespace, how)
+
+    async def _report(self, view: GangView, step: Step, refusal: NoFit | None) -> None:
+        """Write the gang's status if it says something new that lasts."""
+        if isinstance(step, Begin | Lift | Close | Expire):
+            return  # the next look, in a moment, knows better
+        if isinstance(step, Place) and refusal is None and not self._bound(view):
+            return  # the engine answers in a moment
+        status = reporting.status(view, step, refusal, self._clock.now())
+        if _same(view.gang.status, status) or not self._lasts(view.gang.key, status):
+            return
+        await self._write_status(view, status)
+
+    def _bound(self, view: GangView) -> bool:
+        return view.reservation is not None and view.reservation.state is State.BOUND
+
+    def _lasts(self, key: Key, status: PodGangStatus) -> bool:
+        """Whether the reason has stood long enough to be told; looks again later if not."""
+        reason = status.conditions[0].reason
+        now = self._clock.monotonic()
+        before = self._since.get(key)
+        if before is None or before[0] != reason:
+            self._since[key] = before = (reason, now)
+        left = before[1] + LASTS_SECONDS - now
+        if reason not in PASSING or left <= 0:
+            return True
+        self.queue.add_after(key, left)
+        return False
+
+    async def _write_status(self, view: GangView, status: PodGangStatus) -> None:
+        meta = view.gang.metadata
+        body: JsonObject = {
+            "apiVersion": GANG_API,
+            "kind": "PodGang",
+            "metadata": {"name": meta.name, "namespace": meta.namespace},
+            "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
+        answer = await self._client.apply(
+            PODGANGS, meta.name, body, meta.namespace, subresource="status",
+            manager=names.GANGS_MANAGER,
+        )  # fmt: skip
+        self._gangs.observe(answer)
+
+
+def _same(there: PodGangStatus, wanted: PodGangStatus) -> bool:
+    """Whether the status says all that is wanted; whoever else writes there is left alone."""
+    said = condition_of(there.conditions, names.SCHEDULED)
+    (say,) = wanted.conditions
+    return (
+        said is not None
+        and (said.status, said.reason, said.message) == (say.status, say.reason, say.message)
+        and (there.phase, there.placement_score) == (wanted.phase, wanted.placement_score)
+    )

@@ -1,0 +1,138 @@
+"""A controller as a process: start-up checks, election, signals, and an end in one line.
+
+What may go wrong at the start is said in one line on stderr; the codes are in `api.exits`. Once it
+runs, a controller outlives its API server: caches follow it again when it is back.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from api import exits
+from controller.settings import Settings
+from kube import credentials
+from kube.client import Client
+from kube.clock import Clock, SystemClock
+from kube.errors import ApiError, BadCredentials, Forbidden, NotFound, Unauthorized
+from kube.lease import Elector, LostLease
+from kube.leasebox import ClusterLease
+from kube.resources import Resource
+from kube.startup import StartupFailure, preflight
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a controller works with."""
+
+    settings: Settings
+    client: Client
+    clock: Clock
+    rng: random.Random
+    elector: Elector
+
+
+@dataclass(frozen=True)
+class Component:
+    """One controller: what it is called, what it needs served, and what it does.
+
+    `work` starts caches at once, so that a standby is warm, and writes only once it leads.
+    """
+
+    name: str
+    lease: str
+    kinds: tuple[Resource, ...]
+    work: Callable[[Surroundings], Awaitable[None]]
+
+
+def main(component: Component, settings: Settings) -> int:
+    """Run the controller until it is told to stop; returns the exit code."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=settings.log_level.upper(),
+        format=f"%(asctime)s %(levelname)-7s {component.name} %(name)s: %(message)s",
+    )
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    try:
+        asyncio.run(_run(component, settings))
+    except BaseExceptionGroup as group:
+        return _end(component, _first(group))
+    except (StartupFailure, LostLease, ApiError) as error:
+        return _end(component, error)
+    return exits.OK
+
+
+def _end(component: Component, error: BaseException) -> int:
+    code, line = _verdict(error)
+    if code == exits.UNEXPECTED:
+        _log.error("stopped by an unexpected error", exc_info=error)
+    print(f"{component.name}: {line}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _verdict(error: BaseException) -> tuple[int, str]:
+    match error:
+        case StartupFailure():
+            return error.exit_code, error.line
+        case LostLease():
+            return exits.LOST_LEASE, f"no longer the leader: {error}"
+        case BadCredentials() | Unauthorized() | Forbidden():
+            return exits.BAD_CREDENTIALS, str(error)
+        case NotFound():
+            return exits.MISSING_KIND, str(error)
+        case ApiError():
+            return exits.NO_API_SERVER, str(error)
+        case _:
+            return exits.UNEXPECTED, f"{type(error).__name__}: {error}"
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Give the failure that came first; the others are its siblings being cancelled."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _run(component: Component, settings: Settings) -> None:
+    clock, rng = SystemClock(), random.Random()  # noqa: S311 - jitter, not secrets
+    found = credentials.load(settings.kubeconfig, settings.context, clock, os.environ)
+    async with Client(found, component.name, clock) as client:
+        await preflight(client, component.kinds, settings.wait_seconds)
+        box = ClusterLease(client, settings.namespace, component.lease)
+        elector = Elector(box, _identity(), settings.lease, clock, rng)
+        surroundings = Surroundings(settings, client, clock, rng, elector)
+        try:
+            await _until_told_to_stop([lambda: component.work(surroundings), elector.run])
+        finally:
+            await elector.release()
+
+
+async def _until_told_to_stop(jobs: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_awaited(job)) for job in jobs]
+        await stop.wait()
+        _log.info("told to stop")
+        for task in tasks:
+            task.cancel()
+
+
+async def _awaited(job: Callable[[], Awaitable[None]]) -> None:
+    await job()
+
+
+def _identity() -> str:
+    # A restarted process must not take itself for its predecessor, whose writes may be under way.
+    return f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
