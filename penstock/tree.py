@@ -1,0 +1,141 @@
+"""A set as a tree of gangs, groups, cliques and pods, with the node and rack each pod has. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from rich.text import Text
+from rich.tree import Tree
+
+from api import names
+from api.objects import condition_of
+from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
+from api.podgang import Phase, PodGangSpec, PodGangStatus
+from api.streams import Meta, Node, Pod
+
+LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
+_STYLES = {Phase.RUNNING: "green", Phase.STARTING: "yellow", Phase.PENDING: "yellow"}
+
+
+@dataclass(frozen=True)
+class GangSeen:
+    """A gang of the set."""
+
+    metadata: Meta
+    spec: PodGangSpec
+    status: PodGangStatus
+
+
+@dataclass(frozen=True)
+class SetSeen:
+    """A set with all that is shown of it."""
+
+    metadata: Meta
+    spec: PodCliqueSetSpec
+    status: PodCliqueSetStatus
+    gangs: Sequence[GangSeen]
+    pods: Mapping[str, Pod]
+    nodes: Mapping[str, Node]
+
+    @property
+    def running(self) -> bool:
+        """Whether every pod of every gang is bound and runs, and there is at least one."""
+        wanted = [name for gang in self.gangs for name in references(gang)]
+        complete = all(_initialized(gang) for gang in self.gangs)
+        return bool(wanted) and complete and all(_runs(self.pods.get(name)) for name in wanted)
+
+
+def references(gang: GangSeen) -> list[str]:
+    """List the names of the gang's pods."""
+    return [ref.name for group in gang.spec.pod_groups for ref in group.pod_references]
+
+
+def draw(seen: SetSeen) -> Tree:
+    """Draw the set."""
+    available = f"{seen.status.available_replicas} of {seen.spec.replicas} replicas available"
+    tree = Tree(
+        Text.assemble(("PodCliqueSet ", "dim"), (seen.metadata.name, "bold"), f"  {available}")
+    )
+    for gang in sorted(seen.gangs, key=lambda gang: gang.metadata.name):
+        branch = tree.add(_gang_line(gang))
+        for group, cliques in groupby(_cliques(seen, gang), key=lambda clique: clique.group):
+            below = branch.add(Text.assemble(("group ", "dim"), group)) if group else branch
+            for clique in cliques:
+                _add_clique(below, clique, seen)
+    return tree
+
+
+@dataclass(frozen=True)
+class _Clique:
+    group: str  # "" for a clique that stands by itself
+    name: str
+    minimum: int
+    pods: tuple[str, ...]
+
+
+def _cliques(seen: SetSeen, gang: GangSeen) -> Iterable[_Clique]:
+    found = []
+    for group in gang.spec.pod_groups:
+        pods = tuple(ref.name for ref in group.pod_references)
+        labels = next((p.metadata.labels for n in pods if (p := seen.pods.get(n))), {})
+        scaled = labels.get(names.SCALING_GROUP_LABEL, "")
+        copy = labels.get(names.SCALING_GROUP_REPLICA_LABEL, "")
+        found.append(
+            _Clique(f"{scaled}-{copy}" if scaled else "", group.name, group.min_replicas, pods)
+        )
+    return sorted(found, key=lambda clique: (clique.group, clique.name))
+
+
+def _gang_line(gang: GangSeen) -> Text:
+    status = gang.status
+    scheduled = condition_of(status.conditions, names.SCHEDULED)
+    line = Text.assemble(
+        ("gang ", "dim"), gang.metadata.name, "  ", (status.phase.value, _STYLES[status.phase])
+    )
+    if status.placement_score is not None:
+        line.append(f"  nearness {status.placement_score:.2f}")
+    if scheduled is not None and scheduled.status != "True":
+        line.append(f"  {scheduled.reason}", "yellow")
+        line.append(f": {scheduled.message}" if scheduled.message else "")
+    return line
+
+
+def _add_clique(branch: Tree, clique: _Clique, seen: SetSeen) -> None:
+    running = sum(_runs(seen.pods.get(name)) for name in clique.pods)
+    below = branch.add(
+        Text.assemble(
+            ("clique ", "dim"), clique.name,
+            f"  {running} of {len(clique.pods)} running, needs {clique.minimum}",
+        )
+    )  # fmt: skip
+    for pod in sorted((p for n in clique.pods if (p := seen.pods.get(n))), key=_rank):
+        below.add(_pod_line(pod, seen.nodes))
+
+
+def _rank(pod: Pod) -> tuple[int, str]:
+    label = pod.metadata.labels.get(names.POD_INDEX_LABEL, "")
+    return (int(label) if label.isdigit() else 0), pod.metadata.name
+
+
+def _pod_line(pod: Pod, nodes: Mapping[str, Node]) -> Text:
+    node = nodes.get(pod.spec.node_name)
+    if not pod.spec.node_name:
+        where = "gated" if names.GATE in pod.gates else "not bound yet"
+        return Text.assemble(pod.metadata.name, "  ", (where, "yellow"))
+    labels = node.metadata.labels if node else {}
+    # The narrowest level there is: its name usually tells the wider ones.
+    narrow = next((labels[key] for key in reversed(LEVELS) if key in labels), "no rack label")
+    phase = pod.status.phase
+    style = "green" if phase == "Running" else "yellow"
+    return Text.assemble(
+        pod.metadata.name, "  ", (phase, style), f"  {pod.spec.node_name}  {narrow}"
+    )
+
+
+def _initialized(gang: GangSeen) -> bool:
+    condition = condition_of(gang.status.conditions, names.INITIALIZED)
+    return condition is not None and condition.status == "True"
+
+
+def _runs(pod: Pod | None) -> bool:
+    return pod is not None and bool(pod.spec.node_name) and pod.status.phase == "Running"

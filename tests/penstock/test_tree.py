@@ -1,0 +1,117 @@
+"""The tree shows what a person asks first: does it run, and where."""
+
+import io
+
+from rich.console import Console
+
+from api.jsons import Json
+from api.podcliqueset import PodCliqueSetStatus
+from api.podgang import PodGangSpec, PodGangStatus
+from api.streams import Meta, Pod
+from penstock.tree import GangSeen, SetSeen, draw
+from tests.support.clusters import node, pod
+from tests.support.sets import clique, set_meta, set_spec
+
+RACK = {"topology.kubernetes.io/zone": "z0", "topology.kubernetes.io/rack": "z0-b0-r1"}
+
+
+def text(seen: SetSeen) -> list[str]:
+    out = io.StringIO()
+    Console(file=out, width=200, color_system=None).print(draw(seen))
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+def running(name: str, index: int, at: str, **labels: Json) -> Pod:
+    return pod(
+        name,
+        spec={"nodeName": at},
+        status={"phase": "Running"},
+        metadata={"labels": {"grove.io/podclique-pod-index": str(index), **labels}},
+    )
+
+
+def seen(pods: list[Pod], status: dict[str, Json], groups: dict[str, list[str]]) -> SetSeen:
+    spec = {
+        "podgroups": [
+            {
+                "name": name,
+                "minReplicas": len(pods),
+                "podReferences": [{"namespace": "default", "name": p} for p in pods],
+            }
+            for name, pods in groups.items()
+        ]
+    }
+    gang = GangSeen(
+        Meta(name="demo-0"),
+        PodGangSpec.model_validate(spec),
+        PodGangStatus.model_validate(status),
+    )
+    return SetSeen(
+        set_meta(),
+        set_spec(clique("a", 2)),
+        PodCliqueSetStatus(available_replicas=1),
+        [gang],
+        {p.metadata.name: p for p in pods},
+        {"n1": node("n1", labels=RACK), "n2": node("n2")},
+    )
+
+
+def condition(kind: str, status: str, reason: str, message: str = "") -> Json:
+    return {
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+
+
+INITIALIZED = condition("Initialized", "True", "PodGangPodsCreated")
+
+
+def test_a_running_set_shows_node_and_rack_of_every_pod_in_order_of_rank() -> None:
+    grouped = {
+        "grove.io/podcliquescalinggroup": "demo-0-model",
+        "grove.io/podcliquescalinggroup-replica-index": "0",
+    }
+    pods = [
+        running("w-zz", 0, "n1", **grouped),
+        running("w-aa", 1, "n2", **grouped),
+        running("r-0", 0, "n1"),
+    ]
+    status: dict[str, Json] = {
+        "phase": "Running",
+        "placementScore": 0.5,
+        "conditions": [INITIALIZED, condition("Scheduled", "True", "AllPodsBound")],
+    }
+    shown = seen(pods, status, {"demo-0-model-0-w": ["w-aa", "w-zz"], "demo-0-r": ["r-0"]})
+    assert shown.running
+    assert text(shown) == [
+        "PodCliqueSet demo  1 of 1 replicas available",
+        "└── gang demo-0  Running  nearness 0.50",
+        "    ├── clique demo-0-r  1 of 1 running, needs 1",
+        "    │   └── r-0  Running  n1  z0-b0-r1",
+        "    └── group demo-0-model-0",
+        "        └── clique demo-0-model-0-w  2 of 2 running, needs 2",
+        "            ├── w-zz  Running  n1  z0-b0-r1",
+        "            └── w-aa  Running  n2  no rack label",
+    ]
+
+
+def test_a_waiting_gang_says_why_and_its_pods_are_gated() -> None:
+    gated: Json = [{"name": "penstock.dev/gang"}]
+    pods = [pod("a-0", spec={"schedulingGates": gated}), pod("a-1")]
+    reason = condition("Scheduled", "False", "InsufficientCapacity", "nvidia.com/gpu: 8 short")
+    shown = seen(pods, {"conditions": [INITIALIZED, reason]}, {"demo-0-a": ["a-0", "a-1"]})
+    assert not shown.running
+    assert text(shown)[1:] == [
+        "└── gang demo-0  Pending  InsufficientCapacity: nvidia.com/gpu: 8 short",
+        "    └── clique demo-0-a  0 of 2 running, needs 2",
+        "        ├── a-0  gated",
+        "        └── a-1  not bound yet",
+    ]
+
+
+def test_a_set_without_pods_or_with_missing_ones_does_not_run() -> None:
+    status: dict[str, Json] = {"conditions": [INITIALIZED]}
+    assert not seen([], status, {}).running
+    assert not seen([running("a-0", 0, "n1")], status, {"demo-0-a": ["a-0", "a-1"]}).running
+    assert seen([running("a-0", 0, "n1")], status, {"demo-0-a": ["a-0"]}).running
+    assert not seen([running("a-0", 0, "n1")], {}, {"demo-0-a": ["a-0"]}).running
