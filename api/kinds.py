@@ -97,7 +97,8 @@ KINDS: Final = (
         (
             Column("Gang", ".spec.gang.name"),
             Column("State", ".status.state"),
-            Column("Deadline", ".spec.deadline", "date", wide=True),
+            # Not a date: kubectl shows those as ages and has none for the future.
+            Column("Deadline", ".spec.deadline", wide=True),
             AGE,
         ),
     ),
