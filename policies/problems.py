@@ -1,0 +1,35 @@
+"""What a rule reports: where in the object, what is wrong, and how to mend it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from typing_extensions import override
+
+# The API server hands a refusal on as one line of text; more than this nobody reads there.
+MOST_SHOWN: Final = 20
+LONGEST_MESSAGE: Final = 300
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One reason to refuse an object. `path` is spelled as in the manifest."""
+
+    path: str
+    message: str
+
+    @override
+    def __str__(self) -> str:
+        """Give `path: message`, with text out of the object kept short and on one line."""
+        line = f"{self.path}: {self.message}" if self.path else self.message
+        line = "".join(char if char.isprintable() else "?" for char in line)
+        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
+
+
+def summary(problems: Sequence[Problem]) -> str:
+    """Put all problems in one message in the order given, capped with how many more there are."""
+    shown = [str(problem) for problem in problems[:MOST_SHOWN]]
+    rest = len(problems) - len(shown)
+    if rest:
+        shown.append(f"+{rest} more")
+    return "; ".join(shown)

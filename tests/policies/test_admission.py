@@ -1,0 +1,115 @@
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api import names
+from api.jsons import Json, JsonObject
+from policies import admission, answers
+from policies.admission import Operation, Request
+from policies.answers import Allow, Answer, Code, Refuse
+from policies.problems import LONGEST_MESSAGE, Problem
+
+POD: Final[JsonObject] = {"containers": [{"name": "main"}]}
+
+
+def a_set(*after: Json, name: str = "llm", **metadata: Json) -> JsonObject:
+    clique: JsonObject = {"name": "a", "spec": {"podSpec": POD, "startsAfter": [*after]}}
+    return {"metadata": {"name": name, **metadata}, "spec": {"template": {"cliques": [clique]}}}
+
+
+def judged(operation: str, raw: JsonObject | None, kind: str = "PodCliqueSet") -> Answer:
+    return admission.judge_set(Request(Operation(operation), kind, raw))
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_good_set_is_let_in(operation: str) -> None:
+    assert judged(operation, a_set()) == Allow()
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_bad_set_is_refused_as_invalid_with_every_problem(operation: str) -> None:
+    answer = judged(operation, a_set("b", name="Llm"))
+    assert isinstance(answer, Refuse)
+    assert answer.code is Code.INVALID
+    assert answer.message.startswith("PodCliqueSet 'Llm' cannot be accepted: metadata.name: ")
+    assert "; spec.template.cliques[0].spec.startsAfter[0]: " in answer.message
+
+
+def test_a_set_of_another_shape_is_refused_by_path() -> None:
+    answer = judged("CREATE", {"spec": {"template": 4}})
+    assert isinstance(answer, Refuse)
+    assert answer.code is Code.INVALID
+    assert "spec.template: " in answer.message
+
+
+def test_a_set_being_deleted_may_lose_its_finalizers_whatever_its_shape() -> None:
+    leaving = a_set("b", deletionTimestamp="2031-01-01T00:00:00Z")
+    assert judged("UPDATE", leaving) == Allow()
+    # Nobody is born leaving: the field is the API server's to set.
+    assert isinstance(judged("CREATE", leaving), Refuse)
+
+
+@pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
+def test_deleting_is_always_allowed(operation: str) -> None:
+    assert judged(operation, None) == Allow()
+    assert admission.judge_pod(Request(Operation(operation), "Pod", None)) == Allow()
+
+
+@pytest.mark.parametrize("judge", [admission.judge_set, admission.judge_pod])
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        pytest.param(("Scale", a_set()), id="a subresource's kind"),
+        pytest.param(("PodCliqueSet", None), id="no set"),
+        pytest.param(("Pod", None), id="no pod"),
+        pytest.param(("", {}), id="no kind"),
+    ],
+)
+def test_objects_led_astray_are_refused_naming_the_configuration(
+    judge: Callable[[Request], Answer], request_of: tuple[str, JsonObject | None]
+) -> None:
+    answer = judge(Request(Operation.CREATE, *request_of))
+    assert isinstance(answer, Refuse)
+    assert answer.code is Code.BAD_REQUEST
+    assert "webhook configuration" in answer.message
+
+
+def test_a_new_gang_pod_is_patched_and_an_old_one_is_not() -> None:
+    pod: JsonObject = {"metadata": {"labels": {names.GANG_LABEL: "g"}}, "spec": {}}
+    answer = admission.judge_pod(Request(Operation.CREATE, "Pod", pod))
+    assert isinstance(answer, Allow)
+    assert [op["path"] for op in answer.patch] == ["/spec/schedulingGates"]
+    assert admission.judge_pod(Request(Operation.UPDATE, "Pod", pod)) == Allow()
+
+
+def test_a_gang_pod_with_a_node_is_refused() -> None:
+    pod: JsonObject = {
+        "metadata": {"labels": {names.PODGANG_LABEL: "g"}},
+        "spec": {"nodeName": "n1"},
+    }
+    answer = admission.judge_pod(Request(Operation.CREATE, "Pod", pod))
+    assert isinstance(answer, Refuse)
+    assert answer.code is Code.INVALID
+    assert "spec.nodeName: " in answer.message
+
+
+def test_a_long_list_of_problems_is_cut_and_counted() -> None:
+    found = [Problem(f"spec.f{i}", "is wrong") for i in range(25)]
+    message = answers.invalid("PodCliqueSet", found).message
+    assert message.startswith("PodCliqueSet cannot be accepted: spec.f0: is wrong; spec.f1: ")
+    assert message.endswith("spec.f19: is wrong; +5 more")
+    assert not answers.invalid("X", found[:20]).message.endswith("more")
+
+
+@given(st.text(), st.text())
+def test_a_problem_is_one_short_line_whatever_is_in_it(path: str, message: str) -> None:
+    line = str(Problem(path, message * 50))
+    assert line.isprintable()
+    assert len(line) <= LONGEST_MESSAGE
+
+
+def test_a_problem_of_the_whole_object_has_no_path() -> None:
+    assert str(Problem("", "is empty")) == "is empty"

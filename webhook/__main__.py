@@ -1,0 +1,46 @@
+"""Serve admission reviews: `python -m webhook --tls-dir DIR`, see --help."""
+
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from api import exits
+from webhook import server, settings, tls
+from webhook.patience import PatientSocket
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve until told to stop; returns the exit code if it comes to that."""
+    chosen = settings.parse(arguments)
+    server.configure_logging(chosen.log_level)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Until there is something to drain, stopping is simple.
+        signal.signal(number, lambda _number, _frame: sys.exit(exits.OK))
+    listener = server.bind(chosen.host, chosen.port)
+    if isinstance(listener, server.CannotListen):
+        return _cannot_listen(listener)
+    contexts = tls.Contexts(chosen.tls_dir, PatientSocket)
+    missing = tls.wait(contexts, chosen.tls_dir, chosen.tls_wait, threading.Event().wait)
+    if missing is not None:
+        return _end(
+            exits.NO_CERTIFICATE, f"no certificate after {chosen.tls_wait:g} s: {missing.reason}"
+        )
+    refused = server.listen(listener)
+    if refused is not None:
+        return _cannot_listen(refused)
+    server.Server(chosen, listener, contexts).run()
+    return exits.OK
+
+
+def _cannot_listen(why: server.CannotListen) -> int:
+    return _end(exits.PORT_TAKEN if why.taken else exits.BAD_SETTINGS, why.reason)
+
+
+def _end(code: int, line: str) -> int:
+    sys.stderr.write(f"python -m webhook: {line}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,51 @@
+"""TLS sockets that do not wait for a stalled client for ever."""
+
+import errno
+import ssl
+from collections.abc import Callable
+from typing import Final
+
+from typing_extensions import override
+
+SILENCE: Final = 5.0
+"""Seconds a client may say nothing in the middle of a request."""
+
+WHOLE: Final = 10.0
+"""Seconds a whole request may take to arrive, so that a trickle of bytes ends as well."""
+
+
+class PatientSocket(ssl.SSLSocket):
+    """A server's end of a TLS connection, with a limit on how long a request may take to arrive.
+
+    The limit shows as a lost connection: the server gives the client up, and what reads from the
+    socket deals with clients that leave anyway.
+    """
+
+    _clock: Callable[[], float] | None = None
+    _until: float = 0.0
+
+    def expect_request(self, clock: Callable[[], float]) -> None:
+        """Start the limit for the request that is arriving now."""
+        self._clock = clock
+        self._until = clock() + WHOLE
+
+    def expect_nothing(self) -> None:
+        """Leave time-outs to the caller, who is about to close."""
+        self._clock = None
+
+    @override
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Read what has arrived, or lose the connection when patience is over."""
+        if self._clock is not None:
+            left = self._until - self._clock()
+            if left <= 0:
+                raise _given_up()
+            self.settimeout(min(SILENCE, left))
+        try:
+            return super().recv(buflen, flags)
+        except TimeoutError:
+            raise _given_up() from None
+
+
+def _given_up() -> ConnectionResetError:
+    return ConnectionResetError(errno.ECONNRESET, "the client took too long to send its request")

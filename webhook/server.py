@@ -1,0 +1,140 @@
+"""The process: a listening socket, a certificate, and gunicorn around both."""
+
+import errno
+import logging
+import math
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+from typing_extensions import override
+
+from kube.clock import SystemClock
+from webhook import serving, tls
+from webhook.settings import Settings
+from webhook.worker import AdmissionWorker
+
+BACKLOG: Final = 1024
+# Kept below the 1024 files a process may have open on many systems.
+CONNECTIONS: Final = 512
+# Seconds a connection may idle. Longer than the 90 after which API servers drop one, since a
+# request that meets a connection closed by us is lost.
+KEEPALIVE: Final = 120
+# After draining: what a slow request may take to arrive, to be answered, and to be read.
+AFTER_DRAINING: Final = 15
+MEMORY_FILES: Final = Path("/dev/shm")  # noqa: S108 - gunicorn makes and unlinks a private file
+
+
+@dataclass(frozen=True)
+class CannotListen:
+    """The address is not to be had; `taken` if somebody else has it."""
+
+    reason: str
+    taken: bool
+
+
+def bind(host: str, port: int) -> socket.socket | CannotListen:
+    """Take the address without serving on it yet: there may be no certificate to show."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        return CannotListen(
+            f"--host {host} is not an address of this machine: {error}", taken=False
+        )
+    listener = socket.socket(family, kind)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+    except OSError as error:
+        listener.close()
+        return _cannot(host, port, error)
+    return listener
+
+
+def listen(listener: socket.socket) -> CannotListen | None:
+    """Start to take connections; they wait in line until a worker runs."""
+    try:
+        listener.listen(BACKLOG)
+    except OSError as error:
+        host, port = listener.getsockname()[:2]
+        listener.close()
+        return _cannot(host, port, error)
+    return None
+
+
+def _cannot(host: str, port: int, error: OSError) -> CannotListen:
+    if error.errno == errno.EADDRINUSE:
+        return CannotListen(f"port {port} of {host} is taken; choose another --port", taken=True)
+    return CannotListen(f"cannot serve on {host} port {port}: {error.strerror}", taken=False)
+
+
+class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no types
+    """gunicorn with one worker process, set up for API servers as its clients."""
+
+    def __init__(self, settings: Settings, listener: socket.socket, contexts: tls.Contexts) -> None:
+        self._settings = settings
+        self._descriptor = listener.detach()
+        self._contexts = contexts
+        # Plain, not an Event: it is set in a signal handler, where a lock may deadlock.
+        self._draining = False
+        self.clock = SystemClock().monotonic
+        self.drain_seconds = settings.drain_seconds
+        super().__init__()
+
+    @override
+    def load_config(self) -> None:
+        """Hand our choices to gunicorn; no file, flag or variable of its own is read."""
+        settings = self._settings
+        memory = MEMORY_FILES if os.access(MEMORY_FILES, os.W_OK) else None
+        choices: dict[str, object] = {
+            "bind": f"fd://{self._descriptor}",
+            "workers": 1,
+            "threads": settings.threads,
+            "worker_class": AdmissionWorker,
+            "worker_connections": max(CONNECTIONS, 2 * settings.threads),
+            "worker_tmp_dir": str(memory) if memory else None,
+            "keepalive": KEEPALIVE,
+            "timeout": 30,
+            "graceful_timeout": math.ceil(settings.drain_seconds) + AFTER_DRAINING,
+            "preload_app": True,
+            "control_socket_disable": True,
+            "proc_name": "penstock-webhook",
+            "loglevel": settings.log_level,
+            # These make gunicorn say https; the contexts are ours.
+            "certfile": str(settings.tls_dir / tls.CERTIFICATE),
+            "keyfile": str(settings.tls_dir / tls.KEY),
+        }
+        for name, value in choices.items():
+            self.cfg.set(name, value)
+
+    @override
+    def load(self) -> Flask:
+        """Make the WSGI application."""
+        return serving.make_app(lambda: self._draining)
+
+    def context(self) -> ssl.SSLContext:
+        """Give the TLS context for a connection that begins now."""
+        found = self._contexts.current()
+        if isinstance(found, tls.Missing):
+            raise ConnectionError(found.reason)
+        return found
+
+    def start_draining(self) -> None:
+        """Take the readiness away."""
+        self._draining = True
+
+
+def configure_logging(level: str) -> None:
+    """Write our log as gunicorn writes its own."""
+    logging.basicConfig(
+        level=level.upper(),
+        format="%(asctime)s [%(process)d] [%(levelname)s] %(message)s",
+        datefmt="[%Y-%m-%d %H:%M:%S %z]",
+    )
