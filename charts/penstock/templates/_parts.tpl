@@ -1,0 +1,41 @@
+{{- /* Labels of every object; the caller indents. */ -}}
+{{- define "penstock.labels" -}}
+app.kubernetes.io/name: penstock
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/part-of: penstock
+{{- with .Values.labels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- /*
+Which namespaces the webhooks see. The mandatory ones are merged in here, not in the values, so that nobody
+can drop them: a webhook that is down must not stop what would bring it back.
+*/ -}}
+{{- define "penstock.namespaceSelector" -}}
+{{- $always := list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace -}}
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values:
+      {{- concat $always .Values.webhook.excludedNamespaces | uniq | toYaml | nindent 6 }}
+{{- end -}}
+
+{{- /*
+How the API server reaches one path of the webhook: call with (dict "root" $ "path" "/...").
+caBundle is left out on purpose: gangs issues the certificate and patches it in, and since no revision of the
+chart ever names the field, Helm's three-way merge leaves it alone.
+*/ -}}
+{{- define "penstock.clientConfig" -}}
+{{- if .root.Values.webhook.url -}}
+url: {{ printf "%s%s" .root.Values.webhook.url .path | quote }}
+{{- else -}}
+service:
+  name: penstock-webhook
+  namespace: {{ .root.Release.Namespace }}
+  port: 443
+  path: {{ .path }}
+{{- end -}}
+{{- end -}}
