@@ -1,7 +1,8 @@
 """A controller as a process: start-up checks, election, signals, and an end in one line.
 
-What may go wrong at the start is said in one line on stderr; the codes are in `api.exits`. Once it
-runs, a controller outlives its API server: caches follow it again when it is back.
+What may go wrong at the start is said in one line on stderr; the codes are in `api.exits`. Later a
+controller sits out an API server's absence; one that lasts beyond the lease ends a leader, since by
+then another may lead, and whoever runs the process starts it again.
 """
 
 import asyncio
@@ -110,6 +111,7 @@ async def _run(component: Component, settings: Settings) -> None:
         box = ClusterLease(client, settings.namespace, component.lease)
         elector = Elector(box, _identity(), settings.lease, clock, rng)
         surroundings = Surroundings(settings, client, clock, rng, elector)
+        _log.info("standing for the lease %s/%s", settings.namespace, component.lease)
         try:
             await _until_told_to_stop([lambda: component.work(surroundings), elector.run])
         finally:

@@ -56,7 +56,10 @@ _bare = msgspec.json.Decoder(BareObject)
 class Source(Protocol):
     """What a cache needs of a client."""
 
-    clock: Clock
+    @property
+    def clock(self) -> Clock:
+        """Return the clock that waits are slept on."""
+        ...
 
     async def list_with(
         self, resource: Resource, decode: Callable[[msgspec.Raw], D], scope: Scope

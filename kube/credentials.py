@@ -113,6 +113,8 @@ def _renewable_token(
         tokens = FileToken(Path(token_file), clock)
         tokens.read()
         return tokens
+    if not isinstance(user.get("token", ""), str):
+        raise BadCredentials(f"{choice.source}: the token of user {choice.user_name!r} is no text")
     if exec_config is None or user.get("token"):
         return None
     status = _run_plugin(choice, exec_config)

@@ -190,15 +190,27 @@ class Elector:
 
         Failing to write is only logged: the lease then runs out by itself.
         """
-        record, self._renewed_at = self._record, -math.inf
-        if record is None or record.holder != self._identity:
+        self._renewed_at = -math.inf
+        if not self._leading.is_set():
             return
-        claim = Claim("", self._settings.lease_seconds, record.transitions, self._clock.now(), None)
         try:
             async with asyncio.timeout(self._settings.retry_seconds):
-                self._record = await self._box.update(claim, record.resource_version)
+                try:
+                    await self._give_back(self._record)
+                except Conflict:
+                    # `run` was cancelled in the middle of a renewal that did happen.
+                    await self._give_back(None)
         except (ApiError, TimeoutError) as error:
-            _logger.warning("the lease could not be released and will run out: %s", error)
+            problem = str(error) or "no answer in time"
+            _logger.warning("the lease could not be released and will run out: %s", problem)
+
+    async def _give_back(self, record: LeaseRecord | None) -> None:
+        held = record or await self._box.read()
+        if held is None or held.holder != self._identity:
+            return
+        seconds, now = self._settings.lease_seconds, self._clock.now()
+        claim = Claim("", seconds, held.transitions, now, None)
+        self._record = await self._box.update(claim, held.resource_version)
 
     async def _attempt(self) -> float:
         """Look and act once; return the seconds to wait before the next attempt."""

@@ -66,7 +66,7 @@ async def _probe_until(
 
 
 def _no_server(client: Client, error: Exception) -> str:
-    problem = str(error) or "no answer in time"
+    problem = str(error).removeprefix(f"cannot reach {client.server}: ") or "no answer in time"
     return (
         f"no API server at {client.server}: {problem}; "
         "check that it runs and that the address in the kubeconfig is right"

@@ -190,6 +190,7 @@ async def _once(
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        # These two it answers with a second try; this one it lets through.
-        problem = str(error) or type(error).__name__
-        raise aiohttp.ClientConnectionError(problem) from error
+        # aiohttp's own words for a refused connection name the host twice; the system's do not.
+        told = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+        # The two caught it answers with a second try; this one it lets through.
+        raise aiohttp.ClientConnectionError(str(told) or type(told).__name__) from error
