@@ -12,6 +12,7 @@ from api.objects import condition_of
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.podgang import Phase, PodGangSpec, PodGangStatus
 from api.streams import Meta, Node, Pod
+from controller.workloads.expansion import expand
 
 LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 _STYLES = {Phase.RUNNING: "green", Phase.STARTING: "yellow", Phase.PENDING: "yellow"}
@@ -39,10 +40,18 @@ class SetSeen:
 
     @property
     def running(self) -> bool:
-        """Whether every pod of every gang is bound and runs, and there is at least one."""
-        wanted = [name for gang in self.gangs for name in references(gang)]
-        complete = all(_initialized(gang) for gang in self.gangs)
-        return bool(wanted) and complete and all(_runs(self.pods.get(name)) for name in wanted)
+        """Whether every pod that the set asks for is in its gang, bound, and runs."""
+        wanted = {name for gang in self.gangs for name in references(gang)}
+        asked = sum(
+            len(clique.pods) for gang in expand(self.metadata, self.spec) for clique in gang.cliques
+        )
+        return len(wanted) == asked > 0 and all(_runs(self.pods.get(name)) for name in wanted)
+
+    @property
+    def reported(self) -> bool:
+        """Whether the status of set and gangs says so too; it follows a moment later."""
+        available = self.status.available_replicas >= self.spec.replicas
+        return available and all(gang.status.phase is Phase.RUNNING for gang in self.gangs)
 
 
 def references(gang: GangSeen) -> list[str]:
@@ -130,11 +139,6 @@ def _pod_line(pod: Pod, nodes: Mapping[str, Node]) -> Text:
     return Text.assemble(
         pod.metadata.name, "  ", (phase, style), f"  {pod.spec.node_name}  {narrow}"
     )
-
-
-def _initialized(gang: GangSeen) -> bool:
-    condition = condition_of(gang.status.conditions, names.INITIALIZED)
-    return condition is not None and condition.status == "True"
 
 
 def _runs(pod: Pod | None) -> bool:

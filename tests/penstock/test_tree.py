@@ -30,7 +30,9 @@ def running(name: str, index: int, at: str, **labels: Json) -> Pod:
     )
 
 
-def seen(pods: list[Pod], status: dict[str, Json], groups: dict[str, list[str]]) -> SetSeen:
+def seen(
+    pods: list[Pod], status: dict[str, Json], groups: dict[str, list[str]], asked: int = 3
+) -> SetSeen:
     spec = {
         "podgroups": [
             {
@@ -48,7 +50,7 @@ def seen(pods: list[Pod], status: dict[str, Json], groups: dict[str, list[str]])
     )
     return SetSeen(
         set_meta(),
-        set_spec(clique("a", 2)),
+        set_spec(clique("a", asked)),
         PodCliqueSetStatus(available_replicas=1),
         [gang],
         {p.metadata.name: p for p in pods},
@@ -109,9 +111,15 @@ def test_a_waiting_gang_says_why_and_its_pods_are_gated() -> None:
     ]
 
 
-def test_a_set_without_pods_or_with_missing_ones_does_not_run() -> None:
-    status: dict[str, Json] = {"conditions": [INITIALIZED]}
-    assert not seen([], status, {}).running
-    assert not seen([running("a-0", 0, "n1")], status, {"demo-0-a": ["a-0", "a-1"]}).running
-    assert seen([running("a-0", 0, "n1")], status, {"demo-0-a": ["a-0"]}).running
-    assert not seen([running("a-0", 0, "n1")], {}, {"demo-0-a": ["a-0"]}).running
+def test_a_set_runs_only_with_every_pod_it_asks_for() -> None:
+    one = [running("a-0", 0, "n1")]
+    assert seen(one, {}, {"demo-0-a": ["a-0"]}, asked=1).running
+    assert not seen(one, {}, {"demo-0-a": ["a-0"]}, asked=2).running
+    assert not seen(one, {}, {"demo-0-a": ["a-0", "a-1"]}, asked=2).running
+    assert not seen([], {}, {}, asked=0).running
+
+
+def test_a_set_is_reported_once_gangs_and_set_say_so() -> None:
+    one = [running("a-0", 0, "n1")]
+    assert not seen(one, {"phase": "Starting"}, {"demo-0-a": ["a-0"]}).reported
+    assert seen(one, {"phase": "Running"}, {"demo-0-a": ["a-0"]}).reported

@@ -1,0 +1,114 @@
+"""The command line: `penstock`, also as the kubectl plug-in `kubectl penstock`.
+
+To add a command, write a function for typer anywhere and add a line to one of the tables.
+"""
+
+from typing import Final
+
+from penstock.lazy import Entry, group
+
+LAB_COMMANDS: Final = (
+    Entry(
+        "up",
+        "penstock.lab.cli:up",
+        "Bring up a lab, or return to the one that runs.",
+        (
+            "penstock lab up",
+            "penstock lab up --name big --nodes 1000 --gpus 8 --topology zone=2,block=5,rack=10",
+            "penstock lab up --feature-gates GangScheduling=true --scheduler-qps 1000 --audit",
+            "penstock lab up --set kube-apiserver.v=4 --set kube-scheduler.profiling=false",
+        ),
+    ),
+    Entry(
+        "down",
+        "penstock.lab.cli:down",
+        "Take a lab down and remove all of it.",
+        ("penstock lab down", "penstock lab down --name big", "penstock lab down --all"),
+    ),
+    Entry(
+        "list",
+        "penstock.lab.cli:list_labs",
+        "List the labs and how they are.",
+        ("penstock lab list",),
+    ),
+    Entry(
+        "kubeconfig",
+        "penstock.lab.cli:kubeconfig",
+        "Print the path of a lab's kubeconfig.",
+        (
+            'export KUBECONFIG="$(penstock lab kubeconfig)"',
+            "penstock lab kubeconfig --name big --print > big.kubeconfig",
+        ),
+    ),
+    Entry(
+        "install",
+        "penstock.lab.install_cli:install_command",
+        "Install Penstock into a lab that runs.",
+        ("penstock lab install", "penstock lab install --name big --webhooks 3"),
+    ),
+    Entry(
+        "logs",
+        "penstock.lab.cli:logs",
+        "Print what a lab's daemons wrote.",
+        (
+            "penstock lab logs",
+            "penstock lab logs kube-scheduler --follow",
+            "penstock lab logs --name big kwok-controller --lines 500",
+        ),
+    ),
+    Entry(
+        "binaries",
+        "penstock.lab.cli:binaries",
+        "Find, download or build every program a lab needs.",
+        ("penstock lab binaries", "PENSTOCK_BIN_DIR=/opt/kubernetes/bin penstock lab binaries"),
+    ),
+)
+
+COMMANDS: Final = (
+    Entry(
+        "demo",
+        "penstock.demo:demo",
+        "Start a lab with Penstock and show an example set running in it.",
+        ("penstock demo", "penstock demo --name try --nodes 80"),
+    ),
+    Entry(
+        "tree",
+        "penstock.demo:tree",
+        "Show a set as a tree of gangs, groups, cliques and pods.",
+        ("penstock tree chat", "kubectl penstock tree chat --namespace team-a"),
+    ),
+)
+
+app = group(
+    "Penstock starts AI-inference gangs whole or not at all.",
+    COMMANDS,
+    ("penstock lab up && penstock lab install",),
+    completion=True,
+)
+app.add_typer(
+    group(
+        "A control plane on this machine with pretend nodes, for trying manifests and policies.",
+        LAB_COMMANDS,
+        (
+            "penstock lab up --name try --nodes 40 --gpus 8 --topology zone=2,block=2,rack=5",
+            'export KUBECONFIG="$(penstock lab kubeconfig --name try)"',
+            "penstock lab install --name try",
+            "penstock lab down --name try",
+        ),
+    ),
+    name="lab",
+)
+
+
+@app.callback()
+def _penstock() -> None:
+    """Penstock starts AI-inference gangs whole or not at all."""
+
+
+def main() -> None:
+    """Run the command line."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

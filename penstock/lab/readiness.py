@@ -1,0 +1,151 @@
+"""Whether an installed Penstock works, seen from outside: by what the API server says and does."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from api import names
+from api.jsons import JsonObject
+from kube.client import Client
+from kube.errors import ApiError, NotFound
+from kube.resources import LEASES, MUTATING_WEBHOOKS, PODCLIQUESETS, VALIDATING_WEBHOOKS, Resource
+from kube.transport import Call, Transport
+from penstock.lab.balancer import https_readyz
+from penstock.lab.layout import Settings
+from penstock.lab.ports import LOOPBACK
+
+CHECK_NAMESPACE = "default"
+VALIDATING_WEBHOOK = "podcliquesets.penstock.dev"
+
+Answer = Awaitable[str]
+"""Empty when all is well, else what is still missing."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must be true, and who is to blame while it is not."""
+
+    step: str
+    blame: Sequence[str]
+    ask: Callable[[], Answer]
+
+
+@dataclass(frozen=True)
+class Person:
+    """The two ways in which a person reaches the API server here: Client has no dry run."""
+
+    client: Client
+    transport: Transport
+
+
+def checks(settings: Settings, person: Person) -> list[Check]:
+    """Return what must be true of an installation, in the order in which it comes true."""
+    webhooks = [name for name in settings.components() if name.startswith("webhook")]
+    found = [
+        Check("certificate issued", ["gangs"], lambda: ca_bundles(person.client)),
+        Check("webhooks ready", webhooks, lambda: balanced(settings.balancer_port)),
+        Check("a valid set is admitted", webhooks, lambda: valid_passes(person.transport)),
+        Check("a cycle is refused", webhooks, lambda: cycle_is_refused(person.transport)),
+        Check("gangs leads", ["gangs"], lambda: led(person.client, names.GANGS_LEASE)),
+    ]
+    if settings.workloads:
+        ask = lambda: led(person.client, names.WORKLOADS_LEASE)  # noqa: E731
+        found.append(Check("workloads leads", ["workloads"], ask))
+    return found
+
+
+class _ClientConfig(msgspec.Struct, rename="camel"):
+    ca_bundle: str = ""
+
+
+class _Webhook(msgspec.Struct, rename="camel"):
+    client_config: _ClientConfig
+
+
+class _Configuration(msgspec.Struct):
+    webhooks: list[_Webhook] = []
+
+
+class _LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+
+
+class _Lease(msgspec.Struct):
+    spec: _LeaseSpec = _LeaseSpec()
+
+
+async def ca_bundles(person: Client) -> str:
+    """Ask whether the API server trusts the webhooks' certificate in both configurations."""
+    for resource in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
+        found = await person.get(resource, _Configuration, names.WEBHOOK_CONFIGURATION)
+        if not all(webhook.client_config.ca_bundle for webhook in found.webhooks):
+            return f"no caBundle in the {resource.kind} yet"
+    return ""
+
+
+async def balanced(port: int) -> str:
+    """Ask whether a webhook answers behind the balancer."""
+    return "" if await https_readyz(LOOPBACK, port) else "no webhook is ready behind the balancer"
+
+
+async def led(person: Client, lease: str) -> str:
+    """Ask whether a process holds a Lease."""
+    try:
+        found = await person.get(LEASES, _Lease, lease, names.NAMESPACE)
+    except NotFound:
+        return f"nobody holds the lease {lease} yet"
+    return "" if found.spec.holder_identity else f"nobody holds the lease {lease}"
+
+
+async def valid_passes(transport: Transport) -> str:
+    """Ask whether a valid set would be stored; nothing is."""
+    try:
+        await _dry_run(transport, PODCLIQUESETS, a_set({"leader": [], "worker": ["leader"]}))
+    except ApiError as error:
+        return f"a valid set is not admitted: {error}"
+    return ""
+
+
+async def cycle_is_refused(transport: Transport) -> str:
+    """Ask whether a set whose cliques wait for each other would be refused by our webhook."""
+    try:
+        await _dry_run(transport, PODCLIQUESETS, a_set({"a": ["b"], "b": ["a"]}))
+    except ApiError as error:
+        # A webhook that cannot be reached refuses too, but in other words.
+        if VALIDATING_WEBHOOK in error.message and "denied the request" in error.message:
+            return ""
+        return f"a set with a cycle is refused for another reason: {error}"
+    return "a set with a cycle in startsAfter is admitted"
+
+
+def a_set(starts_after: dict[str, list[str]]) -> JsonObject:
+    """Return a small set whose cliques start after each other in the given way."""
+    return {
+        "apiVersion": PODCLIQUESETS.api_version,
+        "kind": PODCLIQUESETS.kind,
+        "metadata": {"name": "install-check"},
+        "spec": {
+            "replicas": 1,
+            "template": {
+                "cliqueStartupType": "CliqueStartupTypeExplicit",
+                "cliques": [
+                    {
+                        "name": name,
+                        "spec": {
+                            "roleName": name,
+                            "replicas": 1,
+                            "startsAfter": [*others],
+                            "podSpec": {"containers": [{"name": "main", "image": "none"}]},
+                        },
+                    }
+                    for name, others in starts_after.items()
+                ],
+            },
+        },
+    }
+
+
+async def _dry_run(transport: Transport, resource: Resource, body: JsonObject) -> None:
+    path = resource.path(CHECK_NAMESPACE)
+    await transport.send(Call("POST", path, {"dryRun": "All"}, msgspec.json.encode(body)))

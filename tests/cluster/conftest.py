@@ -1,0 +1,93 @@
+"""One lab for all cluster tests of a session; the tests of the lab itself make their own."""
+
+import asyncio
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from kube.client import Client
+from kube.clock import SystemClock
+from penstock.lab import cluster as labs
+from penstock.lab.progress import Screen
+from penstock.lab.spec import LabSpec, Setting
+from penstock.lab.state import Lab
+from tests.support.installed import Installed, installed
+from tests.support.living import Cluster, Kubectl, connect, namespace
+
+__all__ = ["installed"]
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    """A lab of 40 nodes with 8 GPUs each in 20 racks, gone when the session is."""
+    yield from _while_up(LabSpec(fresh_name(), nodes=40, gpus=8, topology="zone=2,block=2,rack=5"))
+
+
+@pytest.fixture(scope="session")
+def other_lab() -> Iterator[Lab]:
+    """A second lab beside the first, small, with every setting used and without Penstock."""
+    spec = LabSpec(
+        fresh_name(),
+        nodes=3,
+        gpus=0,
+        topology="row=3",
+        scheduler_qps=500,
+        feature_gates="OpportunisticBatching=false",
+        runtime_config="node.k8s.io/v1=false",
+        audit=True,
+        settings=(
+            Setting("kube-apiserver", "v", "3"),
+            Setting("kube-apiserver", "authorization-mode", "RBAC"),
+            Setting("kwok-controller", "v", "DEBUG"),
+        ),
+    )
+    yield from _while_up(spec)
+
+
+@pytest.fixture
+def bare(other_lab: Lab) -> Path:
+    """The kubeconfig of a control plane in which Penstock was never installed."""
+    return other_lab.kubeconfig
+
+
+def fresh_name() -> str:
+    """A name that no other session and no person uses."""
+    return f"pytest-{os.getpid()}-{secrets.token_hex(3)}"
+
+
+def _while_up(spec: LabSpec) -> Iterator[Lab]:
+    screen = Screen(sys.stderr, SystemClock(), live=False)
+    try:
+        yield asyncio.run(labs.up(spec, screen))
+    finally:
+        asyncio.run(labs.down(spec.name, screen))
+
+
+@pytest.fixture
+async def person(lab: Lab) -> AsyncIterator[Client]:
+    """The API server of the session's lab, spoken to by somebody who may do everything."""
+    async with connect(lab.kubeconfig) as client:
+        yield client
+
+
+@pytest.fixture
+async def space(person: Client) -> AsyncIterator[str]:
+    """A namespace for one test."""
+    async with namespace(person, f"test-{secrets.token_hex(4)}") as name:
+        yield name
+
+
+@pytest.fixture
+async def cluster(installed: Installed, person: Client, space: str) -> Cluster:
+    """One namespace of the session's lab, with Penstock at work in it."""
+    return Cluster(person, space)
+
+
+@pytest.fixture
+def kubectl(lab: Lab, space: str) -> Kubectl:
+    """What a person would use in that namespace."""
+    return Kubectl(lab.binaries["kubectl"], lab.kubeconfig, space)

@@ -1,0 +1,217 @@
+"""Who makes pods cannot release them, and who releases them cannot make them: with real tokens."""
+
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from api import names
+from api.jsons import Json, JsonObject
+from kube.client import Client
+from kube.errors import Forbidden
+from kube.resources import PODS, SECRETS, SERVICEACCOUNTS, Resource
+from penstock.lab import tokens
+from penstock.lab.layout import KUBELET_ACCOUNT
+from tests.support.installed import Installed
+
+pytestmark = pytest.mark.cluster
+
+NAMESPACE = "default"
+REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+)
+ACCOUNTS = (names.WEBHOOK_ACCOUNT, names.WORKLOADS_ACCOUNT, names.GANGS_ACCOUNT)
+Operations = list[dict[str, Json]]
+
+LIFT: Operations = [
+    {"op": "test", "path": "/spec/schedulingGates/0/name", "value": names.GATE},
+    {"op": "remove", "path": "/spec/schedulingGates/0"},
+]
+PIN: Operations = [
+    {
+        "op": "add",
+        "path": "/spec/affinity",
+        "value": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {
+                            "matchFields": [
+                                {"key": "metadata.name", "operator": "In", "values": ["nowhere"]}
+                            ]
+                        }
+                    ]
+                }
+            }
+        },
+    }
+]
+NOMINATE: JsonObject = {"status": {"nominatedNodeName": "nowhere"}}
+
+
+def a_gated_pod() -> JsonObject:
+    """It says nothing of a gang, so that no controller of ours takes an interest in it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"separation-{uuid4().hex[:8]}", "namespace": NAMESPACE},
+        "spec": {
+            "schedulingGates": [{"name": names.GATE}],
+            "containers": [{"name": "main", "image": "none"}],
+        },
+    }
+
+
+async def make(client: Client, body: JsonObject) -> str:
+    answer = await client.create(PODS, body, NAMESPACE)
+    name: str = msgspec.json.decode(answer)["metadata"]["name"]
+    return name
+
+
+@pytest.fixture
+async def pod(installed: Installed) -> AsyncIterator[str]:
+    async with installed.person() as person:
+        name = await make(person, a_gated_pod())
+        yield name
+        await person.delete(PODS, name, NAMESPACE)
+
+
+async def stored(installed: Installed, pod: str) -> JsonObject:
+    async with installed.person() as person:
+        found: JsonObject = msgspec.json.decode(await person.raw_get(PODS.path(NAMESPACE, pod)))
+        return found
+
+
+@pytest.mark.parametrize("account", ACCOUNTS)
+async def test_each_token_is_the_accounts_own(installed: Installed, account: str) -> None:
+    body = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind}
+    async with installed.acting(account) as client:
+        answer = msgspec.json.decode(await client.create(REVIEWS, body))
+    user = f"system:serviceaccount:{names.NAMESPACE}:{account}"
+    assert answer["status"]["userInfo"]["username"] == user
+
+
+async def test_workloads_makes_pods_and_takes_them_away(installed: Installed) -> None:
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        name = await make(workloads, a_gated_pod())
+        await workloads.delete(PODS, name, NAMESPACE)
+
+
+@pytest.mark.parametrize("change", [LIFT, PIN, [*PIN, *LIFT]], ids=["lift", "pin", "both"])
+async def test_workloads_neither_lifts_nor_pins(
+    installed: Installed, pod: str, change: Operations
+) -> None:
+    before = await stored(installed, pod)
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        with pytest.raises(Forbidden, match='cannot patch resource "pods"'):
+            await workloads.json_patch(PODS, pod, change, NAMESPACE)
+        with pytest.raises(Forbidden, match='cannot patch resource "pods"'):
+            await workloads.apply(
+                PODS, pod, {**a_gated_pod(), "metadata": {"name": pod}}, NAMESPACE
+            )
+    after = await stored(installed, pod)
+    assert after["spec"] == before["spec"]
+
+
+async def test_workloads_holds_no_node_for_a_pod(installed: Installed, pod: str) -> None:
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        with pytest.raises(Forbidden, match="pods/status"):
+            await workloads.merge_patch(PODS, pod, NOMINATE, NAMESPACE, subresource="status")
+
+
+async def test_gangs_pins_and_lifts(installed: Installed, pod: str) -> None:
+    async with installed.acting(names.GANGS_ACCOUNT) as gangs:
+        await gangs.merge_patch(PODS, pod, NOMINATE, NAMESPACE, subresource="status")
+        await gangs.json_patch(PODS, pod, [*PIN, *LIFT], NAMESPACE)
+    spec = (await stored(installed, pod))["spec"]
+    assert isinstance(spec, dict)
+    assert not spec.get("schedulingGates")
+    assert "nowhere" in str(spec["affinity"])
+
+
+async def test_gangs_makes_no_pods(installed: Installed) -> None:
+    async with installed.acting(names.GANGS_ACCOUNT) as gangs:
+        with pytest.raises(Forbidden, match='cannot create resource "pods"'):
+            await make(gangs, a_gated_pod())
+        # Apply would create what is not there, so it must be refused too.
+        body = {**a_gated_pod(), "metadata": {"name": "separation-applied"}}
+        with pytest.raises(Forbidden, match='cannot create resource "pods"'):
+            await gangs.apply(PODS, "separation-applied", body, NAMESPACE)
+
+
+@pytest.fixture
+async def third_secret(installed: Installed) -> AsyncIterator[str]:
+    name = f"third-{uuid4().hex[:8]}"
+    body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}}
+    async with installed.person() as person:
+        await person.create(SECRETS, body, names.NAMESPACE)
+        yield name
+        await person.delete(SECRETS, name, names.NAMESPACE)
+
+
+async def test_gangs_reads_its_two_secrets_and_no_other(
+    installed: Installed, third_secret: str
+) -> None:
+    async with installed.acting(names.GANGS_ACCOUNT) as gangs:
+        for name in (names.CA_SECRET, names.TLS_SECRET):
+            await gangs.raw_get(SECRETS.path(names.NAMESPACE, name))
+            one = f"metadata.name={name}"
+            listing = await gangs.list_pages(
+                SECRETS, dict[str, object], names.NAMESPACE, fields=one
+            )
+            assert len(listing.items) == 1
+        for path in (
+            SECRETS.path(names.NAMESPACE, third_secret),
+            SECRETS.path(names.NAMESPACE),
+            SECRETS.path("kube-system"),
+            SECRETS.path(),
+        ):
+            with pytest.raises(Forbidden, match="secrets"):
+                await gangs.raw_get(path)
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
+        with pytest.raises(Forbidden, match="secrets"):
+            await gangs.create(SECRETS, body, names.NAMESPACE)
+
+
+@pytest.mark.parametrize("account", [names.WEBHOOK_ACCOUNT, names.WORKLOADS_ACCOUNT])
+async def test_nobody_else_reads_secrets(installed: Installed, account: str) -> None:
+    async with installed.acting(account) as client:
+        for name in (names.CA_SECRET, names.TLS_SECRET, None):
+            with pytest.raises(Forbidden, match="secrets"):
+                await client.raw_get(SECRETS.path(names.NAMESPACE, name))
+
+
+async def test_the_webhook_reads_no_pods(installed: Installed, pod: str) -> None:
+    async with installed.acting(names.WEBHOOK_ACCOUNT) as webhook:
+        for path in (PODS.path(), PODS.path(NAMESPACE), PODS.path(NAMESPACE, pod)):
+            with pytest.raises(Forbidden, match="pods"):
+                await webhook.raw_get(path)
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        await workloads.raw_get(PODS.path(NAMESPACE, pod))  # the same request can be answered
+
+
+async def test_the_keeper_is_no_administrator(installed: Installed) -> None:
+    async with installed.acting(KUBELET_ACCOUNT) as keeper:
+        await keeper.raw_get(SECRETS.path(names.NAMESPACE, names.TLS_SECRET))
+        for path in (
+            SECRETS.path(names.NAMESPACE, names.CA_SECRET),
+            SECRETS.path(names.NAMESPACE),
+            PODS.path(),
+        ):
+            with pytest.raises(Forbidden):
+                await keeper.raw_get(path)
+        body = tokens.request(600)
+        for namespace in (names.NAMESPACE, "kube-system"):
+            with pytest.raises(Forbidden, match="serviceaccounts/token"):
+                await keeper.create_in(SERVICEACCOUNTS, "default", "token", body, namespace)
+
+
+def test_kubeconfigs_hold_a_token_file_and_no_other_credential(installed: Installed) -> None:
+    for account in (*ACCOUNTS, KUBELET_ACCOUNT):
+        path = installed.installation.kubeconfig(account)
+        assert path.stat().st_mode & 0o077 == 0
+        text = path.read_text()
+        assert str(installed.installation.layout.token(account)) in text
+        for word in ("client-certificate", "client-key", "password", "exec:", "token:"):
+            assert word not in text
