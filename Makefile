@@ -1,22 +1,27 @@
-# The commands a newcomer needs are `make demo` and `make test`; `make help` lists the rest.
+# The two commands a newcomer needs are `make demo` and `make test`; `make help` lists the rest.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
+BIN := $(VENV)/bin
 LAB ?= demo
+# Further arguments for pytest: make test-fast ARGS="-k lease -x"
+ARGS ?=
 
-.PHONY: help setup lock crds
+.PHONY: help setup lock crds binaries lint test test-fast demo demo-down
+
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(STAMP) ## Install everything Python needs into .venv
 
+# Only a finished installation leaves the stamp, so an interrupted one is taken up again.
 $(STAMP): requirements-dev.txt pyproject.toml
 	@echo "» Python packages into $(VENV) (about a minute the first time)"
-	@test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	@$(VENV)/bin/python -m pip install --quiet --require-hashes -r requirements-dev.txt
-	@$(VENV)/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 lock: ## Resolve dependencies again into the hash-pinned requirements files (needs uv)
@@ -24,4 +29,29 @@ lock: ## Resolve dependencies again into the hash-pinned requirements files (nee
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.txt
 
 crds: $(STAMP) ## Write the CustomResourceDefinitions from the models in api/
-	@$(VENV)/bin/python -m api crds
+	@$(BIN)/python -m api crds
+
+binaries: $(STAMP) ## Find, download or build the control plane (about 12 minutes the first time)
+	@$(BIN)/penstock lab binaries
+
+lint: $(STAMP) ## Run formatter, linter, type checker and import contracts
+	@echo "» ruff" && $(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
+	@echo "» mypy" && $(BIN)/mypy
+	@echo "» import contracts" && $(BIN)/lint-imports
+	@echo "» generated files" && $(BIN)/python -m api crds --check
+
+test: $(STAMP) lint binaries ## Run everything that must pass: linters, unit tests and cluster tests
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=80 $(ARGS)
+
+test-fast: $(STAMP) ## Run the tests that need no control plane
+	@$(BIN)/python -m pytest -m "not cluster" $(ARGS)
+
+demo: $(STAMP) ## Start a lab with Penstock, run an example in it and show it as a tree
+	@$(BIN)/penstock demo --name $(LAB)
+
+demo-down: $(STAMP) ## Stop the demo's lab and everything in it
+	@$(BIN)/penstock lab down --name $(LAB)
+
+bench-%: $(STAMP) ## Run a benchmark, e.g. make bench-engine; writes build/bench/NAME.json
+	@$(BIN)/python -m tests.bench.$* $(ARGS)
