@@ -1,41 +1,19 @@
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
 from aiohttp import web
 
 from kube import errors
-from kube.client import EVERYTHING, Client, Deletion, Scope, WatchStart
+from kube.client import Client, Deletion
 from kube.credentials import Credentials
 from kube.objects import BareObject
-from kube.resources import CONFIGMAPS, PODS, Resource
-from kube.tokens import FixedHeader, TokenSource
+from kube.resources import CONFIGMAPS, PODS
+from kube.tokens import FixedHeader
 from kube.transport import Patience
 from tests.support import fakeapi
-from tests.support.fakeapi import FakeApi
 from tests.support.manualclock import LeapingClock
-
-NOBODY = FixedHeader()
-
-
-@dataclass
-class Fixture:
-    api: FakeApi
-    client: Client
-    clock: LeapingClock
-
-
-@asynccontextmanager
-async def talking(
-    tokens: TokenSource = NOBODY, patience: Patience | None = None
-) -> AsyncIterator[Fixture]:
-    clock = LeapingClock()
-    async with fakeapi.serving(FakeApi()) as api:
-        credentials = Credentials(api.url, None, tokens)
-        async with Client(credentials, "tester", clock, patience) as client:
-            yield Fixture(api, client, clock)
+from tests.support.talking import NOBODY, talking
 
 
 class Echo(msgspec.Struct):
@@ -338,73 +316,6 @@ async def test_a_client_that_is_not_open_says_so() -> None:
     client = Client(Credentials("http://127.0.0.1:1", None, NOBODY), "x", LeapingClock())
     with pytest.raises(RuntimeError, match="async with"):
         await client.raw_get("/x")
-
-
-async def collect(
-    client: Client, idle: float, into: list[bytes], resource: Resource = CONFIGMAPS
-) -> None:
-    start = WatchStart("7", 300, idle)
-    async with client.watch(resource, Scope("a", "l=1"), start) as lines:
-        # Not a comprehension: what came before a failure is to be seen too.
-        async for line in lines:
-            into.append(line)  # noqa: PERF401
-
-
-async def test_watch_yields_lines_and_ends_when_the_server_ends_it() -> None:
-    async with talking() as t:
-        t.api.watch_answers.append(fakeapi.stream(b"one\ntw", b"o\n", b"half"))
-        lines: list[bytes] = []
-        await collect(t.client, 5, lines)
-        assert lines == [b"one", b"two"]
-        (seen,) = t.api.seen
-        assert seen.path == "/api/v1/namespaces/a/configmaps"
-        assert seen.query == {
-            "watch": "true",
-            "allowWatchBookmarks": "true",
-            "resourceVersion": "7",
-            "timeoutSeconds": "300",
-            "labelSelector": "l=1",
-        }
-
-
-async def test_a_cut_watch_is_told_from_one_that_ends_in_order() -> None:
-    async with talking() as t:
-        t.api.watch_answers.append(fakeapi.stream(b"one\ntw", then="cut"))
-        lines: list[bytes] = []
-        with pytest.raises(errors.Unreachable):
-            await collect(t.client, 5, lines)
-        assert lines == [b"one"]
-        assert len(t.api.seen) == 1
-
-
-@pytest.mark.parametrize(
-    "answer", [fakeapi.stream(b"one\n", then="hang"), fakeapi.say_nothing], ids=["body", "head"]
-)
-async def test_a_silent_watch_is_called_stalled(answer: fakeapi.Answer) -> None:
-    async with talking() as t:
-        t.api.watch_answers.append(answer)
-        with pytest.raises(errors.Stalled, match="went silent"):
-            await collect(t.client, 0.05, [])
-
-
-async def test_a_refused_watch_raises_before_any_line() -> None:
-    async with talking() as t:
-        t.api.watch_answers.append(fakeapi.status(410, "Expired", "too old"))
-        with pytest.raises(errors.Gone, match="too old"):
-            await collect(t.client, 5, [])
-
-
-async def test_what_the_reader_of_a_watch_raises_is_not_taken_for_a_lost_connection() -> None:
-    async with talking() as t:
-        t.api.watch_answers.append(fakeapi.stream(b"one\n", then="hang"))
-
-        async def read() -> None:
-            async with t.client.watch(CONFIGMAPS, EVERYTHING, WatchStart("1", 300, 5)) as lines:
-                async for _ in lines:
-                    raise TimeoutError("mine")
-
-        with pytest.raises(TimeoutError, match="mine"):
-            await read()
 
 
 async def test_probe_asks_for_one_object_only() -> None:

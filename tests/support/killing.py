@@ -36,9 +36,9 @@ class KillingProxy:
         )
         application = web.Application(client_max_size=8 << 20)
         application.router.add_route("*", "/{path:.*}", self._forward)
-        self._runner = web.AppRunner(application, access_log=None)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, shutdown_timeout=0.1)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
         await site.start()
         self._one_at_a_time = asyncio.Lock()
         return self
