@@ -6,6 +6,8 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 BIN := $(VENV)/bin
 LAB ?= demo
+# Most cluster tests wait more than they work, so a third process pays also on two cores.
+WORKERS ?= 3
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 
@@ -42,7 +44,7 @@ lint: $(STAMP) ## Run formatter, linter, type checker and import contracts
 
 test: $(STAMP) lint binaries ## Run everything that must pass: linters, unit tests and cluster tests
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --cov --cov-report=term --cov-fail-under=80 $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report=term --cov-fail-under=80 $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
 	@$(BIN)/python -m pytest -m "not cluster" $(ARGS)

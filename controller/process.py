@@ -13,7 +13,8 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from api import exits
@@ -104,6 +105,16 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _run(component: Component, settings: Settings) -> None:
+    """Work until done or told to stop, which may be said at any time from here on."""
+    working = asyncio.ensure_future(_work(component, settings))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, working.cancel)
+    with suppress(asyncio.CancelledError):
+        await working
+
+
+async def _work(component: Component, settings: Settings) -> None:
     clock, rng = SystemClock(), random.Random()  # noqa: S311 - jitter, not secrets
     found = credentials.load(settings.kubeconfig, settings.context, clock, os.environ)
     async with Client(found, component.name, clock) as client:
@@ -113,26 +124,16 @@ async def _run(component: Component, settings: Settings) -> None:
         surroundings = Surroundings(settings, client, clock, rng, elector)
         _log.info("standing for the lease %s/%s", settings.namespace, component.lease)
         try:
-            await _until_told_to_stop([lambda: component.work(surroundings), elector.run])
+            async with asyncio.TaskGroup() as group:
+                group.create_task(elector.run())
+                group.create_task(_awaited(component.work(surroundings)))
         finally:
+            # Only after all work has ended: whoever leads next may begin at once.
             await elector.release()
 
 
-async def _until_told_to_stop(jobs: Sequence[Callable[[], Awaitable[None]]]) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_awaited(job)) for job in jobs]
-        await stop.wait()
-        _log.info("told to stop")
-        for task in tasks:
-            task.cancel()
-
-
-async def _awaited(job: Callable[[], Awaitable[None]]) -> None:
-    await job()
+async def _awaited(work: Awaitable[None]) -> None:
+    await work
 
 
 def _identity() -> str:

@@ -127,7 +127,11 @@ async def bring_up(spec: LabSpec, host: Host) -> Lab:
         if folder.root.exists():
             host.reporter.say(f"Removing what an interrupted start left of lab {spec.name}")
             await _clear(folder, state, host)
-        return await _make(folder, spec, host)
+        try:
+            return await _make(folder, spec, host)
+        except BaseException:
+            lock.unlink(missing_ok=True)
+            raise
 
 
 async def _take_up(folder: Folder, state: LabState, spec: LabSpec, host: Host) -> Lab:

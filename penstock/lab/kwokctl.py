@@ -281,4 +281,4 @@ def complaint(output: str) -> str:
         if isinstance(entry, dict) and entry.get("level") in {"ERROR", "WARN"}:
             detail = entry.get("err")
             last = str(entry.get("msg", "")) + (f": {detail}" if detail else "")
-    return last or "it did not say why"
+    return " ".join(last.split()) or "it did not say why"

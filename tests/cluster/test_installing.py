@@ -107,11 +107,12 @@ async def test_a_killed_component_comes_back_by_itself(installed: Installed) -> 
     installation = installed.installation
     before = installation.pid("workloads")
     os.kill(before, signal.SIGKILL)
-    await eventually(
-        lambda: installation.running("workloads") and installation.pid("workloads") != before,
-        "workloads runs again",
-        20,
-    )
+
+    def another() -> bool:
+        record = processes.read_record(installation.layout.record("workloads"))
+        return record is not None and record.pid != before and processes.running(record)
+
+    await eventually(another, "workloads runs again", 20)
 
 
 async def test_without_workloads_the_rest_runs(installed: Installed) -> None:

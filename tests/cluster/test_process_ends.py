@@ -12,11 +12,13 @@ import yaml
 
 from api import exits, names
 from penstock.lab import cluster as labs
+from penstock.lab import processes
 from penstock.lab.folders import Labs
 from penstock.lab.progress import Silence
 from penstock.lab.state import read_state
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.polling import eventually
 from tests.support.ports import free_port
 
 pytestmark = pytest.mark.cluster
@@ -136,7 +138,9 @@ async def test_an_outage_of_the_api_server_ends_nothing_for_good(
     """A short one is sat out; a longer one costs the lease, and the process is started again."""
     state = read_state(Labs.of(os.environ).folder(installed.lab.name))
     assert state is not None
-    os.kill(state.daemons["kube-apiserver"].pid, signal.SIGKILL)
+    server = state.records["kube-apiserver"]
+    os.kill(server.pid, signal.SIGKILL)
+    await eventually(lambda: not processes.running(server), "the API server is dead")
     await labs.up(installed.lab.spec, Silence())
     kubectl.apply(engine_set("after", pods=2, gpus=1))
     await cluster.running("after")
