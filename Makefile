@@ -18,10 +18,15 @@ help: ## Show what can be made
 
 setup: $(STAMP) ## Install everything Python needs into .venv
 
-# Only a finished installation leaves the stamp, so an interrupted one is taken up again.
+# Only a finished installation leaves the stamp, so an interrupted one is taken up again. A half-made
+# environment has a python but no pip: it is made anew. Debian keeps what makes one in a package of its own.
 $(STAMP): requirements-dev.txt pyproject.toml
 	@echo "» Python packages into $(VENV) (about a minute the first time)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Python 3.11 or newer is needed, $(PYTHON) is older: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 \
+	  || $(PYTHON) -m venv --clear $(VENV) \
+	  || { echo "No virtual environment could be made. On Debian: apt-get install python3-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -27,7 +27,6 @@ WEBHOOK_CONFIGURATION: Final = "penstock"
 # On pods.
 GATE: Final = "penstock.dev/gang"
 GANG_LABEL: Final = "penstock.dev/gang"
-PLACED_CONDITION: Final = "penstock.dev/Placed"
 
 # Grove's words, which manifests and tools already use.
 GROVE_GROUP: Final = "grove.io"
@@ -61,7 +60,6 @@ REASON_WAITING_FOR_PODS: Final = "WaitingForPods"
 REASON_WAITING_FOR_BASE: Final = "WaitingForBaseGang"
 REASON_INSUFFICIENT: Final = "InsufficientCapacity"
 REASON_FOREIGN_GATES: Final = "WaitingForOtherGates"
-REASON_PLACING: Final = "Placing"
-REASON_RESERVED: Final = "Reserved"
+REASON_NOT_RESERVED: Final = "ReservationFailed"
 REASON_LIFTING: Final = "Lifting"
 REASON_BOUND: Final = "AllPodsBound"

@@ -10,6 +10,8 @@ from api.models import Conditions, Model, Name
 
 MAX_CLIQUES: Final = 64
 MAX_REPLICAS: Final = 10_000
+# Of a whole set, all replicas and copies counted: beyond it nobody means what is written.
+MAX_PODS: Final = 20_000
 
 
 class StartupType(StrEnum):
@@ -131,6 +133,17 @@ class PodCliqueSetSpec(Model):
         int, Field(ge=0, le=MAX_REPLICAS, description="How many copies of the whole system to run.")
     ] = 0
     template: SetTemplate
+
+    @property
+    def pods(self) -> int:
+        """How many pods the set asks for, over all replicas and copies of groups."""
+        copies = {
+            name: group.replicas
+            for group in self.template.pod_clique_scaling_groups
+            for name in group.clique_names
+        }
+        one = sum(c.spec.replicas * copies.get(c.name, 1) for c in self.template.cliques)
+        return self.replicas * one
 
 
 class PodCliqueSetStatus(Model):

@@ -8,6 +8,12 @@ from typing import Final
 CPU: Final = "cpu"
 PODS: Final = "pods"
 
+# As good as endless, and small enough that sums over a node's pods stay within 64 bits.
+MOST: Final = 2**50
+
+# For schemas: what the API server takes as an amount that is not negative.
+PATTERN: Final = r"^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
+
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
     r"(?P<suffix>[KMGTPE]i|[numkMGTPE]?|[eE][+-]?[0-9]{1,3})"
@@ -53,10 +59,12 @@ def parse(text: str) -> Decimal:
 def whole(resource: str, text: str) -> int:
     """Give a resource's amount in the engine's unit, rounded up as Kubernetes rounds.
 
-    CPU counts in thousandths, every other resource in its own unit.
+    CPU counts in thousandths, every other resource in its own unit. What is beyond any machine
+    counts as MOST, so that no number somebody writes can overflow the engine.
     """
     scale = 1000 if resource == CPU else 1
-    return int((parse(text) * scale).to_integral_value(ROUND_CEILING))
+    amount = parse(text) * scale
+    return MOST if amount >= MOST else int(amount.to_integral_value(ROUND_CEILING))
 
 
 def amounts(quantities: Mapping[str, str]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from api import quantities
 from api.models import LongName, Model
 from api.podcliqueset import MAX_REPLICAS
 
@@ -38,7 +39,7 @@ class SlotGroup(Model):
 
     name: LongName
     requests: Annotated[
-        dict[str, Annotated[str, Field(max_length=64)]],
+        dict[str, Annotated[str, Field(max_length=64, pattern=quantities.PATTERN)]],
         Field(max_length=64, description="What one pod takes of its node."),
     ]
     slots: Annotated[list[Slot], Field(max_length=MAX_REPLICAS)]
@@ -57,7 +58,7 @@ class ReservationSpec(Model):
         ),
     ]
     generation: Annotated[
-        int, Field(ge=0, description="The term of the leader that planned it: a fence.")
+        int, Field(ge=0, description="The term of the leader that planned it.")
     ] = 0
     score: Annotated[float | None, Field(ge=0, le=1)] = None
     groups: Annotated[list[SlotGroup], Field(max_length=4096)]

@@ -196,3 +196,8 @@ class Custom(msgspec.Struct, frozen=True):
     metadata: Meta
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        # As decoded they are views that would keep the whole answer they came in alive.
+        msgspec.structs.force_setattr(self, "spec", self.spec.copy())
+        msgspec.structs.force_setattr(self, "status", self.status.copy())

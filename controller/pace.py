@@ -1,25 +1,28 @@
 """Many requests at once, but not too many: the API server should see a stream, not a burst."""
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from kube.errors import ApiError
 
 
-async def all_of(requests: Iterable[Awaitable[None]], at_once: int) -> list[ApiError]:
-    """Wait for every request, `at_once` at a time; return what the API server refused.
+async def all_of(requests: Iterable[Callable[[], Awaitable[None]]], at_once: int) -> list[ApiError]:
+    """Make every request, `at_once` at a time; return what the API server refused.
 
-    Failures do not stop the others: each request must be right by itself.
+    A refusal does not stop the others: each request must be right by itself. Any other failure
+    cancels the rest and is raised.
     """
     room = asyncio.Semaphore(at_once)
+    refused: list[ApiError] = []
 
-    async def one(request: Awaitable[None]) -> ApiError | None:
+    async def one(request: Callable[[], Awaitable[None]]) -> None:
         async with room:
             try:
-                await request
+                await request()
             except ApiError as error:
-                return error
-            return None
+                refused.append(error)
 
-    outcomes = await asyncio.gather(*map(one, requests))
-    return [outcome for outcome in outcomes if outcome is not None]
+    async with asyncio.TaskGroup() as group:
+        for request in requests:
+            group.create_task(one(request))
+    return refused

@@ -1,14 +1,18 @@
 """What a controller is told at its start: flags into one frozen value, checked before all else."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 from api import names
 from kube.lease import LeaseSettings
 
 _LEVELS = ("debug", "info", "warning", "error")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOST = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,19 @@ def read(options: argparse.Namespace) -> Settings:
 def parse(made: argparse.ArgumentParser, arguments: Sequence[str]) -> Settings:
     """Read the command line; a mistake ends the process with the usage and the fault."""
     return read(made.parse_args(arguments))
+
+
+def host(text: str) -> str:
+    """Check a name or address that a certificate is to be for."""
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        pass
+    if not _HOST.fullmatch(text):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a DNS name nor an IP address (without scheme or port)"
+        )
+    return text
 
 
 def _seconds(text: str) -> float:

@@ -162,6 +162,10 @@ class Cache(Generic[T]):
         for thing in list(self):
             self._tell(handler, Added(thing))
 
+    async def relist(self, reason: str) -> None:
+        """List once more, beside the watch: for who must not act on what a stalled watch shows."""
+        await self._list(reason)
+
     def observe(self, body: bytes) -> None:
         """Take the server's answer to a write of our own, so that we never act on less than we did.
 

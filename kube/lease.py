@@ -178,7 +178,9 @@ class Elector:
             await self._clock.sleep(wait)
         _logger.info("%s leads, generation %d", self._identity, self._generation)
         while True:
-            await self._clock.sleep(self._pause())
+            # Never past the deadline, so that the loss is noticed before the lease runs out.
+            left = self._renewed_at + self._settings.renew_deadline - self._clock.monotonic()
+            await self._clock.sleep(min(self._pause(), max(left, 0.0)))
             if not self.is_leader():
                 raise LostLease(
                     f"the lease could not be renewed within {self._settings.renew_deadline:g} s"

@@ -60,8 +60,20 @@ class Store(Generic[T]):
         return MappingProxyType(self._objects)
 
     def replace(self, items: Iterable[T], resource_version: str) -> list[Change[T]]:
-        """Take a list as the whole truth; return what it changes, deletions first."""
+        """Take a list as the whole truth of its version; return what it changes, deletions first.
+
+        What is known from after that version stays as it is: an answer to a write of our own can
+        overtake a list that was read before it.
+        """
+        listed = int(resource_version)
         fresh = {key_of(item): item for item in items}
+        later = {
+            k: v for k, v in self._objects.items() if int(v.metadata.resource_version) > listed
+        }
+        graves = {key: version for key, version in self._graves.items() if version > listed}
+        for key in graves:
+            fresh.pop(key, None)
+        fresh.update(later)
         changes: list[Change[T]] = [
             Deleted(old)
             for key, old in self._objects.items()
@@ -75,8 +87,8 @@ class Store(Generic[T]):
                 changes.append(Modified(old, new))
         self._objects.clear()
         self._objects.update(fresh)
-        self._listed_at = int(resource_version)
-        self._graves.clear()
+        self._listed_at = listed
+        self._graves = OrderedDict(graves)
         return changes
 
     def put(self, new: T) -> list[Change[T]]:

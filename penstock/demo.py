@@ -29,7 +29,6 @@ from penstock.tree import SetSeen, draw
 
 EXAMPLE: Final = "disaggregated.yaml"
 NAMESPACE: Final = "default"
-PATIENCE: Final = 60.0
 POLL_SECONDS: Final = 0.2
 
 
@@ -37,6 +36,9 @@ def demo(
     *,
     name: Annotated[str, typer.Option(help="What to call the lab.")] = "demo",
     nodes: Annotated[int, typer.Option(help="How many pretend nodes it has.")] = 40,
+    patience: Annotated[
+        float, typer.Option(min=1, help="Seconds to wait until the example runs.")
+    ] = 60.0,
 ) -> None:
     """Start a lab with Penstock, run an example set in it, and show the set as a tree.
 
@@ -49,13 +51,13 @@ def demo(
         await install(
             lab.directory, lab.kubeconfig, lab.binaries["helm"], InstallOptions(), screen.say
         )
-        return await _show(lab, screen.say, SystemClock())
+        return await _show(lab, patience, screen.say, SystemClock())
 
     if not run_to_end("demo", work()):
         sys.exit(exits.UNEXPECTED)
 
 
-async def _show(lab: Lab, say: Callable[[str], None], clock: Clock) -> bool:
+async def _show(lab: Lab, patience: float, say: Callable[[str], None], clock: Clock) -> bool:
     """Apply the example, wait until it runs, print it; returns whether it runs."""
     example = examples() / EXAMPLE
     say(f"kubectl apply -f {_short(example)}")
@@ -66,10 +68,10 @@ async def _show(lab: Lab, say: Callable[[str], None], clock: Clock) -> bool:
     found = credentials.load(lab.kubeconfig, None, clock, os.environ)
     begun = clock.monotonic()
     async with Client(found, "demo", clock) as client:
-        seen = await _await_running(client, _name_in(example), clock)
+        seen = await _await_running(client, _name_in(example), patience, clock)
     Console().print(draw(seen))
     if not seen.running:
-        say(f"not all of it runs after {PATIENCE:.0f} s: penstock lab logs --name {lab.name}")
+        say(f"not all of it runs after {patience:.0f} s: penstock lab logs --name {lab.name}")
         return False
     say(f"all {len(seen.pods)} pods are bound and run ({clock.monotonic() - begun:.1f} s)")
     for line in _hints(lab, seen.metadata.name):
@@ -77,9 +79,9 @@ async def _show(lab: Lab, say: Callable[[str], None], clock: Clock) -> bool:
     return True
 
 
-async def _await_running(client: Client, name: str, clock: Clock) -> SetSeen:
+async def _await_running(client: Client, name: str, patience: float, clock: Clock) -> SetSeen:
     """Look at the set until all of it runs, or time is up."""
-    deadline = clock.monotonic() + PATIENCE
+    deadline = clock.monotonic() + patience
     while True:
         seen = await look(client, NAMESPACE, name)
         if (seen.running and seen.reported) or clock.monotonic() > deadline:

@@ -1,11 +1,11 @@
 """Reads a set and all that belongs to it, once, to be shown."""
 
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
-from api.podgang import PodGangSpec, PodGangStatus
 from api.streams import Custom, Node, Pod
+from controller.podgang import read_gang
 from kube.client import Client
 from kube.resources import NODES, PODCLIQUESETS, PODGANGS, PODS
-from penstock.tree import GangSeen, SetSeen
+from penstock.tree import SetSeen
 
 
 async def look(client: Client, namespace: str, name: str) -> SetSeen:
@@ -13,13 +13,9 @@ async def look(client: Client, namespace: str, name: str) -> SetSeen:
     found = await client.get(PODCLIQUESETS, Custom, name, namespace)
     uid = found.metadata.uid
     gangs = [
-        GangSeen(
-            gang.metadata,
-            PodGangSpec.model_validate_json(bytes(gang.spec)),
-            PodGangStatus.model_validate_json(bytes(gang.status)),
-        )
-        for gang in (await client.list_pages(PODGANGS, Custom, namespace)).items
-        if gang.metadata.controller_uid == uid
+        gang
+        for raw in (await client.list_pages(PODGANGS, Custom, namespace)).items
+        if raw.metadata.controller_uid == uid and (gang := read_gang(raw)) is not None
     ]
     pods = (await client.list_pages(PODS, Pod, namespace)).items
     nodes = (await client.list_pages(NODES, Node)).items

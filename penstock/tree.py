@@ -10,21 +10,13 @@ from rich.tree import Tree
 from api import names
 from api.objects import condition_of
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
-from api.podgang import Phase, PodGangSpec, PodGangStatus
+from api.podgang import Phase
 from api.streams import Meta, Node, Pod
+from controller.podgang import Gang
 from controller.workloads.expansion import expand
 
 LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 _STYLES = {Phase.RUNNING: "green", Phase.STARTING: "yellow", Phase.PENDING: "yellow"}
-
-
-@dataclass(frozen=True)
-class GangSeen:
-    """A gang of the set."""
-
-    metadata: Meta
-    spec: PodGangSpec
-    status: PodGangStatus
 
 
 @dataclass(frozen=True)
@@ -34,14 +26,14 @@ class SetSeen:
     metadata: Meta
     spec: PodCliqueSetSpec
     status: PodCliqueSetStatus
-    gangs: Sequence[GangSeen]
+    gangs: Sequence[Gang]
     pods: Mapping[str, Pod]
     nodes: Mapping[str, Node]
 
     @property
     def running(self) -> bool:
         """Whether every pod that the set asks for is in its gang, bound, and runs."""
-        wanted = {name for gang in self.gangs for name in references(gang)}
+        wanted = {name for gang in self.gangs for _, (_, name) in gang.references()}
         asked = sum(
             len(clique.pods) for gang in expand(self.metadata, self.spec) for clique in gang.cliques
         )
@@ -52,11 +44,6 @@ class SetSeen:
         """Whether the status of set and gangs says so too; it follows a moment later."""
         available = self.status.available_replicas >= self.spec.replicas
         return available and all(gang.status.phase is Phase.RUNNING for gang in self.gangs)
-
-
-def references(gang: GangSeen) -> list[str]:
-    """List the names of the gang's pods."""
-    return [ref.name for group in gang.spec.pod_groups for ref in group.pod_references]
 
 
 def draw(seen: SetSeen) -> Tree:
@@ -82,7 +69,7 @@ class _Clique:
     pods: tuple[str, ...]
 
 
-def _cliques(seen: SetSeen, gang: GangSeen) -> Iterable[_Clique]:
+def _cliques(seen: SetSeen, gang: Gang) -> Iterable[_Clique]:
     found = []
     for group in gang.spec.pod_groups:
         pods = tuple(ref.name for ref in group.pod_references)
@@ -95,7 +82,7 @@ def _cliques(seen: SetSeen, gang: GangSeen) -> Iterable[_Clique]:
     return sorted(found, key=lambda clique: (clique.group, clique.name))
 
 
-def _gang_line(gang: GangSeen) -> Text:
+def _gang_line(gang: Gang) -> Text:
     status = gang.status
     scheduled = condition_of(status.conditions, names.SCHEDULED)
     line = Text.assemble(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from api.podcliqueset import CliqueTemplate, PodCliqueSetSpec, ScalingGroupTemplate
+from api.podcliqueset import MAX_PODS, CliqueTemplate, PodCliqueSetSpec, ScalingGroupTemplate
 from policies import startup_graph
 from policies.problems import Problem
 
@@ -163,7 +163,35 @@ def pods_can_be_gated(of: NamedSet) -> Iterator[Problem]:
 
 Rule = Callable[[NamedSet], Iterable[Problem]]
 
+
 # The most telling first, since a long message is cut at its end.
+def pods_are_not_too_many(of: NamedSet) -> Iterator[Problem]:
+    """Refuse a set of more pods than anybody means."""
+    if of.spec.pods > MAX_PODS:
+        yield Problem(
+            "spec.replicas",
+            f"the set would have {of.spec.pods} pods, all replicas and copies counted; "
+            f"at most {MAX_PODS} are taken: make several sets of it",
+        )
+
+
+def full_names_differ(of: NamedSet) -> Iterator[Problem]:
+    """Refuse a clique called like one that a copy of a scaling group will have."""
+    grouped = {name for group in of.groups for name in group.clique_names}
+    for i, clique in enumerate(of.cliques):
+        if clique.name in grouped:
+            continue
+        for group in of.groups:
+            for member in group.clique_names:
+                copy = clique.name.removeprefix(f"{group.name}-").removesuffix(f"-{member}")
+                if copy.isdigit() and clique.name == f"{group.name}-{copy}-{member}":
+                    yield Problem(
+                        f"{CLIQUES}[{i}].name",
+                        f"{clique.name!r} is also what clique {member!r} is called in copy {copy} "
+                        f"of group {group.name!r}; rename one",
+                    )
+
+
 RULES: Final[tuple[Rule, ...]] = (
     has_cliques,
     startup_is_acyclic,
@@ -175,6 +203,8 @@ RULES: Final[tuple[Rule, ...]] = (
     group_counts_fit,
     pods_can_be_gated,
     names_leave_room,
+    full_names_differ,
+    pods_are_not_too_many,
 )
 
 

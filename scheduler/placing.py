@@ -58,7 +58,7 @@ class NoFit:
 
     gang: GangRequest
     fitted: int  # pods of the minimum that would have fitted
-    needed: Amounts  # of the whole minimum
+    needed: Amounts  # of the whole minimum, or of the extras where nothing else is asked for
     free: Amounts  # on nodes that at least one of its pods may use
     usable: int  # how many such nodes there are
     nodes: int
@@ -79,6 +79,8 @@ def place(snapshot: Snapshot, free: Ints, gang: GangRequest) -> Placement | NoFi
             free[domain.start : domain.stop] = left
             extras = _extras(snapshot, free, fitting, gang, domain)
             placed = [*zip(gang.minimum, rows, strict=True), *extras]
+            if not placed:
+                break  # only extras were asked for, and there is room for none
             return Placement(
                 gang,
                 tuple(Placed(want, snapshot.nodes[row].metadata.name) for want, row in placed),
@@ -203,7 +205,7 @@ class _Fitting:
 
     def refusal(self, free: Ints) -> NoFit:
         """Say what is missing, counting over the whole cluster."""
-        snapshot, wants = self._snapshot, self._gang.minimum
+        snapshot, wants = self._snapshot, self._gang.minimum or self._gang.extras
         everywhere = snapshot.domains[0][0]
         _, fitted = self._fill(wants, free.copy(), everywhere)
         allowed = np.zeros(len(snapshot.nodes), dtype=np.bool_)
@@ -237,7 +239,7 @@ class _Fitting:
 def largest_pod(gang: GangRequest) -> Amounts:
     """Give the need of the gang's most demanding pod."""
     return max(
-        (want.need for want in gang.minimum),
+        (want.need for want in gang.minimum or gang.extras),
         key=lambda need: sum(v for k, v in need.items() if k != PODS and "/" in k),
         default={},
     )

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from api.quantities import Amounts, amounts
-from api.streams import Node, Pod
-from scheduler import needs
+from api.streams import Node
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -21,7 +20,7 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Hold:
-    """Room on a node that is spoken for although no pod is bound there yet."""
+    """Room on a node that is taken, or spoken for."""
 
     node: str
     need: Amounts
@@ -63,13 +62,10 @@ class Snapshot:
         return np.array([need.get(name, 0) for name in self.resources], dtype=np.int64)
 
 
-def build(
-    nodes: Iterable[Node], pods: Iterable[Pod], holds: Iterable[Hold], levels: Sequence[str]
-) -> Snapshot:
-    """Take stock: what each node has, less what bound pods, nominated pods and holds take.
+def build(nodes: Iterable[Node], taken: Iterable[Hold], levels: Sequence[str]) -> Snapshot:
+    """Take stock: what each node has, less what is taken of it, by whomever.
 
-    A level that no node is labelled with is left out. Pods that a scheduler has nominated to a node
-    count there: kube-scheduler is about to bind them, after evicting somebody for them.
+    A level that no node is labelled with is left out.
     """
     every = tuple(nodes)
     known = tuple(key for key in levels if any(key in node.metadata.labels for node in every))
@@ -82,22 +78,13 @@ def build(
     for row, has in enumerate(capacity):
         for name, amount in has.items():
             free[row, column[name]] = amount
-    for node_name, need in _taken(pods, holds):
-        taken_row = row_of.get(node_name)
-        for name, amount in need.items() if taken_row is not None else ():
+    for hold in taken:
+        at = row_of.get(hold.node)
+        for name, amount in hold.need.items() if at is not None else ():
             if name in column:
-                free[taken_row, column[name]] -= amount
+                free[at, column[name]] -= amount
     free.flags.writeable = False
     return Snapshot(ordered, resources, free, known, _domains(ordered, known), row_of)
-
-
-def _taken(pods: Iterable[Pod], holds: Iterable[Hold]) -> Iterable[tuple[str, Amounts]]:
-    for pod in pods:
-        node = pod.spec.node_name or pod.status.nominated_node_name
-        if node and not pod.finished:
-            yield node, needs.of_pod(pod)
-    for hold in holds:
-        yield hold.node, hold.need
 
 
 def _path(node: Node, levels: Sequence[str]) -> tuple[str, ...]:

@@ -28,15 +28,18 @@ async def work(around: process.Surroundings) -> None:
 
     caches = (nodes, pods, gangs, reservations)
     reconciler = Reconciler(client, around.clock, caches, fenced)
-    rotator = Rotator(
-        client, around.clock, around.settings.namespace, around.settings.webhook_hosts
-    )
+    told = around.settings
+    rotator = Rotator(client, around.clock, told.namespace, told.webhook_hosts, fenced)
     async with asyncio.TaskGroup() as group:
         for run in (nodes.run, pods.run, gangs.run, reservations.run):
             group.create_task(run())
         for synced in (nodes.synced, pods.synced, gangs.synced, reservations.synced):
             await synced()
         await elector.acquired()
+        # A standby's watch may have stalled unnoticed. What is planned from must not be older than
+        # the last write of the leader before us.
+        for relist in (nodes.relist, pods.relist, gangs.relist, reservations.relist):
+            await relist("led")
         group.create_task(rotator.run())
         group.create_task(reconciler.placer.run())
         await reconciler.queue.run(reconciler.reconcile, _GANGS_AT_ONCE)
@@ -52,6 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument(
         "--webhook-host",
+        type=settings.host,
         action="append",
         metavar="NAME",
         help="a further name or address the webhook is called by; may be given several times",

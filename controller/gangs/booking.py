@@ -1,20 +1,17 @@
 """Reservations as they are written: made from a placement, and grown by a later one. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
 
 from api import names, quantities
 from api.jsons import Json, JsonObject
-from api.objects import api_version, owner_reference, timestamp
+from api.objects import owner_reference, timestamp
 from api.quantities import Amounts
 from api.streams import Meta
-from controller.gangs.views import Reservation
+from controller.gangs.views import Reservation, SlotKey
+from kube.resources import PODGANGS, RESERVATIONS
 from scheduler.placing import Placed, Placement
-
-API: Final = api_version(names.GROUP, names.VERSION)
-GANG_API: Final = api_version(names.GROVE_GANG_GROUP, names.GROVE_VERSION)
 
 
 @dataclass(frozen=True)
@@ -36,13 +33,13 @@ def body(gang: Meta, placement: Placement, terms: Terms) -> JsonObject:
         "groups": _groups(placement.placed),
     }
     return {
-        "apiVersion": API,
-        "kind": "Reservation",
+        "apiVersion": RESERVATIONS.api_version,
+        "kind": RESERVATIONS.kind,
         "metadata": {
             "name": gang.name,
             "namespace": gang.namespace,
             "labels": {names.GANG_LABEL: gang.name},
-            "ownerReferences": [owner_reference(GANG_API, "PodGang", gang)],
+            "ownerReferences": [owner_reference(PODGANGS.api_version, "PodGang", gang)],
         },
         "spec": spec,
     }
@@ -50,17 +47,43 @@ def body(gang: Meta, placement: Placement, terms: Terms) -> JsonObject:
 
 def grown(reservation: Reservation, placement: Placement) -> JsonObject:
     """Write the merge patch that adds slots; it fails if the reservation has changed since."""
-    slots: dict[str, list[Json]] = {}
-    requests: dict[str, Json] = {}
-    for group in reservation.spec.groups:
-        requests[group.name] = {**group.requests}
-        slots[group.name] = [{"index": s.index, "node": s.node} for s in group.slots]
+    slots = _slots(reservation)
+    requests: dict[str, Json] = {g.name: {**g.requests} for g in reservation.spec.groups}
     for placed in placement.placed:
         name = placed.want.group
         requests.setdefault(name, _requests(placed.want.need))
         slots.setdefault(name, []).append({"index": placed.want.index, "node": placed.node})
+    return _patch(reservation, requests, slots)
+
+
+def trimmed(reservation: Reservation, stale: Set[SlotKey]) -> JsonObject:
+    """Write the merge patch that takes slots out; it fails if the reservation has changed since.
+
+    Only this write frees their room: a slot that is in the ledger is always kept, since a pod that
+    comes back to it is lifted without being asked again whether there is room.
+    """
+    requests: dict[str, Json] = {g.name: {**g.requests} for g in reservation.spec.groups}
+    return _patch(reservation, requests, _slots(reservation, stale))
+
+
+def _slots(reservation: Reservation, without: Set[SlotKey] = frozenset()) -> dict[str, list[Json]]:
+    return {
+        group.name: [
+            {"index": slot.index, "node": slot.node}
+            for slot in group.slots
+            if (group.name, slot.index) not in without
+        ]
+        for group in reservation.spec.groups
+    }
+
+
+def _patch(
+    reservation: Reservation, requests: Mapping[str, Json], slots: Mapping[str, list[Json]]
+) -> JsonObject:
     groups: list[Json] = [
-        {"name": name, "requests": requests[name], "slots": slots[name]} for name in sorted(slots)
+        {"name": name, "requests": requests[name], "slots": slots[name]}
+        for name in sorted(slots)
+        if slots[name]
     ]
     return {
         "metadata": {"resourceVersion": reservation.metadata.resource_version},

@@ -6,6 +6,8 @@ the same objects and goes on from there:
     Wait ─► Place (reservation Held) ─► Begin (Lifting) ─► Lift, pod by pod ─► Wait ─► Close (Bound)
                       └─► Expire: the deadline passed, or a node was lost, before any lift
 
+A bound gang that is scaled in has its reservation trimmed; one that grew is placed again.
+
 Invariant: a pod is lifted only by its slot in a reservation that says Lifting or Bound, and such a
 reservation has a slot for the whole minimum of every clique.
 """
@@ -16,7 +18,7 @@ from typing import TypeAlias
 
 from api import names
 from api.reservation import State
-from controller.gangs.views import GangView, Member, Reservation
+from controller.gangs.views import GangView, Member, Reservation, SlotKey
 
 
 @dataclass(frozen=True)
@@ -63,21 +65,30 @@ class Expire:
     reservation: Reservation
 
 
-Step: TypeAlias = Wait | Place | Begin | Lift | Close | Expire
+@dataclass(frozen=True)
+class Trim:
+    """Slots of pods that are wanted no more: take them out of the reservation."""
+
+    reservation: Reservation
+    slots: frozenset[SlotKey]
+
+
+Step: TypeAlias = Wait | Place | Begin | Lift | Close | Expire | Trim
 
 
 def next_step(view: GangView, now: datetime) -> Step:
     """Decide what the gang needs now."""
-    obstacle = _obstacle(view)
+    reservation = view.reservation
+    if reservation is not None and reservation.state is not State.HELD:
+        return _committed(view, reservation)
+    if reservation is not None and (deadline_of(reservation) <= now or view.lost):
+        return Expire(reservation)
+    obstacle = _missing(view) or _held_back(view)
     if obstacle is not None:
         return obstacle
-    reservation = view.reservation
-    if reservation is None:
-        return _place(view) or Wait(names.REASON_BOUND)
-    if reservation.state is State.HELD:
-        expired = deadline_of(reservation) <= now
-        return Expire(reservation) if expired or view.lost else Begin(reservation)
-    return _committed(view, reservation)
+    if reservation is not None:
+        return Begin(reservation)
+    return _place(view) or _settled(view)
 
 
 def deadline_of(reservation: Reservation) -> datetime:
@@ -86,7 +97,10 @@ def deadline_of(reservation: Reservation) -> datetime:
 
 
 def _committed(view: GangView, reservation: Reservation) -> Step:
-    """Go on with a gang whose first lift may have happened: there is no way back."""
+    """Go on with a gang whose first lift may have happened: there is no way back.
+
+    So nothing that befalls one of its pods may keep the others from being lifted.
+    """
     nodes = view.nodes_by_slot()
     due = [(m, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
     ready = tuple((member, node) for member, node in due if node not in view.lost)
@@ -95,16 +109,27 @@ def _committed(view: GangView, reservation: Reservation) -> Step:
     if due:
         lost = ", ".join(sorted({node for _, node in due}))
         return Wait(names.REASON_LIFTING, f"{len(due)} pods wait for their nodes: {lost}")
-    unbound = [m for m in view.members if not m.gated and not m.bound]
-    if unbound:
-        return Wait(names.REASON_LIFTING, f"{len(unbound)} lifted pods are not bound yet")
     if reservation.state is State.LIFTING:
-        return Close(reservation)
-    return _place(view) or Wait(names.REASON_BOUND)
+        if view.unbound():
+            return _settled(view)
+        return _missing(view) or Close(reservation)
+    stale = view.stale_slots()
+    if stale:
+        return Trim(reservation, stale)
+    return _place(view) or _settled(view)
 
 
-def _obstacle(view: GangView) -> Wait | None:
-    """Say what must come about before anything can be decided."""
+def _settled(view: GangView) -> Wait:
+    """There is nothing to do; say whether that is because all is done."""
+    unbound = len(view.unbound())
+    if unbound:
+        return Wait(names.REASON_LIFTING, f"{unbound} lifted pods are not bound yet")
+    missing = _missing(view)
+    return Wait(names.REASON_BOUND, missing.message if missing else "")
+
+
+def _missing(view: GangView) -> Wait | None:
+    """Say which pods must come about before the gang is whole."""
     waiting = []
     for group in view.gang.spec.pod_groups:
         there = len(view.of_clique(group.name))
@@ -112,6 +137,11 @@ def _obstacle(view: GangView) -> Wait | None:
             waiting.append(f"{group.name} has {there} of {group.min_replicas} pods")
     if waiting or not view.gang.initialized:
         return Wait(names.REASON_WAITING_FOR_PODS, "; ".join(waiting))
+    return None
+
+
+def _held_back(view: GangView) -> Wait | None:
+    """Say who else must let go first."""
     if not view.base_started:
         return Wait(names.REASON_WAITING_FOR_BASE, "its base gang has not started")
     foreign = sorted({g for m in view.members if m.gated for g in m.pod.gates} - {names.GATE})
@@ -130,7 +160,7 @@ def _place(view: GangView) -> Place | None:
     extras: list[Member] = []
     for group in view.gang.spec.pod_groups:
         members = view.of_clique(group.name)
-        homeless = [m for m in members if m.gated and m.slot not in nodes]
+        homeless = [m for m in members if m.pod.gates == (names.GATE,) and m.slot not in nodes]
         settled = len(members) - len(homeless)
         lacking = max(0, group.min_replicas - settled)
         minimum += homeless[:lacking]

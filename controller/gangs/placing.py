@@ -1,29 +1,33 @@
 """Runs the engine over everything that waits for room, and writes the plan down as reservations.
 
-One cycle at a time: the next snapshot is taken only when every reservation of the last plan has
-been answered for, so no room is ever given twice.
+One cycle at a time: the next snapshot is taken only when it is known of every reservation of the
+last plan whether it was stored, so no room is given twice.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from api import names
-from api.streams import Custom
+from api.streams import Custom, Node
 from controller import pace
 from controller.gangs import booking, stocktaking
 from controller.gangs.deciding import Place, next_step
-from controller.gangs.views import GangView, Key
+from controller.gangs.views import GangView
 from controller.gangs.world import World
 from kube.cache import Cache
 from kube.client import Client
 from kube.clock import Clock
+from kube.errors import ApiError, NotFound, ServerFault, Unreachable
+from kube.objects import Key
 from kube.resources import RESERVATIONS
 from scheduler import cycle, snapshot
 from scheduler.placing import GangRequest, NoFit, Placement
+from scheduler.snapshot import Hold
 
 _log = logging.getLogger(__name__)
 
@@ -31,6 +35,9 @@ LEVELS: Final = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 PATIENCE: Final = timedelta(seconds=60)  # how long a reservation waits for its first lift
 GATHER_SECONDS: Final = 0.01  # gangs that arrive together are placed in one batch
 AT_ONCE: Final = 16
+ASK_AGAIN_SECONDS: Final = 0.5
+FIRST_RETRY: Final = 0.5
+LONGEST_RETRY: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,23 @@ class Refused:
 
     refusal: NoFit
     room: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The engine found room, or might have, but that could not be written down."""
+
+    message: str
+    times: int
+    until: float  # on the monotonic clock; not tried again before
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Whom to tell about a gang: that it was decided, or that it is to be looked at later."""
+
+    decided: Callable[[Key], None]
+    later: Callable[[Key, float], None]
 
 
 class Placer:
@@ -51,24 +75,28 @@ class Placer:
         world: World,
         reservations: Cache[Custom],
         fenced: Callable[[], int | None],
-        decided: Callable[[Key], None],
+        answers: Answers,
     ) -> None:
         self._client = client
         self._clock = clock
         self._world = world
         self._reservations = reservations
         self._fenced = fenced
-        self._decided = decided
+        self._answers = answers
         self._waiting: set[Key] = set()
         self._woken = asyncio.Event()
         self._refused: dict[Key, Refused] = {}
+        self._failed: dict[Key, Failed] = {}
 
-    def ask(self, view: GangView, place: Place) -> NoFit | None:
+    def ask(self, view: GangView, place: Place) -> NoFit | Failed | None:
         """Ask for room; returns what was said to the same question while nothing has changed since.
 
-        None means that the answer comes later, by `decided`.
+        Otherwise the answer comes later; until then what was said last stands, if anything was.
         """
         key = view.gang.key
+        failed = self._failed.get(key)
+        if failed is not None and self._clock.monotonic() < failed.until:
+            return failed
         last = self._refused.get(key)
         current = last is not None and last.room == self._world.room
         if last and current and last.refusal.gang == stocktaking.request(view, place):
@@ -80,6 +108,7 @@ class Placer:
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a gang."""
         self._refused.pop(key, None)
+        self._failed.pop(key, None)
         self._waiting.discard(key)
 
     def refused(self) -> list[Key]:
@@ -93,24 +122,30 @@ class Placer:
             await self._clock.sleep(GATHER_SECONDS)
             self._woken.clear()
             waiting, self._waiting = self._waiting, set()
-            await self._cycle(waiting)
+            try:
+                await self._cycle(waiting)
+            except Exception as error:  # noqa: BLE001 - a worker's edge: one bad batch ends no other
+                _log.exception("a placing cycle failed, its gangs are tried again")
+                for key in waiting:
+                    self._fail(key, error)
 
     async def _cycle(self, keys: set[Key]) -> None:
         room = self._world.room
         asked = self._requests(keys)
         if not asked:
             return
-        taken = self._snapshot()
+        views = list(self._world.views())
+        taken = stocktaking.stock(self._world.pod_map, views, self._world.orphans())
+        nodes = tuple(self._world.nodes)
         requests = [request for _, request in asked]
-        plan = await asyncio.to_thread(cycle.plan, taken, requests)
-        views = {view.gang.key: view for view, _ in asked}
+        plan = await asyncio.to_thread(_plan, nodes, taken, requests)
+        by_key = {view.gang.key: view for view, _ in asked}
         for refusal in plan.refusals:
+            self._failed.pop(_key(refusal.gang), None)
             self._refused[_key(refusal.gang)] = Refused(refusal, room)
-        writes = [self._write(views[_key(p.gang)], p) for p in plan.placements]
-        for error in await pace.all_of(writes, AT_ONCE):
-            _log.warning("a reservation could not be written, its gang is tried again: %s", error)
-        for key in views:
-            self._decided(key)
+            self._answers.decided(_key(refusal.gang))
+        writes = [partial(self._write, by_key[_key(p.gang)], p) for p in plan.placements]
+        await pace.all_of(writes, AT_ONCE)
 
     def _requests(self, keys: set[Key]) -> list[tuple[GangView, GangRequest]]:
         """Put the questions in order: higher priority first, then older first."""
@@ -122,21 +157,38 @@ class Placer:
                 asked.append((view, stocktaking.request(view, step)))
         return sorted(asked, key=lambda pair: _rank(pair[0]))
 
-    def _snapshot(self) -> snapshot.Snapshot:
-        views = list(self._world.views())
-        held = [
-            *stocktaking.holds(views, self._world.orphans()),
-            *stocktaking.stray_holds(self._world.pod_map, views),
-        ]
-        return snapshot.build(self._world.nodes, self._world.pods, held, LEVELS)
-
     async def _write(self, view: GangView, placement: Placement) -> None:
+        """Write one reservation down, and tell what became of it."""
+        key = view.gang.key
+        try:
+            await self._reserve(view, placement)
+        except (Unreachable, ServerFault) as error:
+            # It may have been stored. Whether it was must be known before the next snapshot.
+            _log.warning("%s/%s: no answer to its reservation: %s", *key, error)
+            await self._find_out(key)
+            self._fail(key, error)
+        except ApiError as error:
+            self._fail(key, error)
+        else:
+            self._refused.pop(key, None)
+            self._failed.pop(key, None)
+            self._answers.decided(key)
+
+    def _fail(self, key: Key, error: Exception) -> None:
+        """Try again later, and ever later: what the API server refuses it may refuse for long."""
+        before = self._failed.get(key)
+        times = before.times + 1 if before else 1
+        wait = min(LONGEST_RETRY, FIRST_RETRY * 2.0 ** min(times - 1, 16))
+        self._failed[key] = Failed(str(error), times, self._clock.monotonic() + wait)
+        _log.warning("%s/%s: not reserved, trying again in %.1f s: %s", *key, wait, error)
+        self._answers.decided(key)
+        self._answers.later(key, wait)
+
+    async def _reserve(self, view: GangView, placement: Placement) -> None:
         generation = self._fenced()
         if generation is None:
             return
-        key = view.gang.key
-        self._refused.pop(key, None)
-        namespace, name = key
+        namespace, name = view.gang.key
         if view.reservation is None:
             terms = booking.Terms(self._clock.now(), PATIENCE, generation)
             body = booking.body(view.gang.metadata, placement, terms)
@@ -145,6 +197,24 @@ class Placer:
             body = booking.grown(view.reservation, placement)
             answer = await self._client.merge_patch(RESERVATIONS, name, body, namespace)
         self._reservations.observe(answer)
+
+    async def _find_out(self, key: Key) -> None:
+        """Ask until it is known whether the reservation is there; nothing is placed meanwhile."""
+        while self._fenced() is not None:
+            try:
+                answer = await self._client.raw_get(RESERVATIONS.path(*key))
+            except NotFound:
+                return
+            except ApiError:
+                await self._clock.sleep(ASK_AGAIN_SECONDS)
+            else:
+                self._reservations.observe(answer)
+                return
+
+
+def _plan(nodes: Sequence[Node], taken: Sequence[Hold], asked: Sequence[GangRequest]) -> cycle.Plan:
+    """Run the engine; off the event loop, since leases must be renewed meanwhile."""
+    return cycle.plan(snapshot.build(nodes, taken, LEVELS), asked)
 
 
 def _key(request: GangRequest) -> Key:

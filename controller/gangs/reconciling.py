@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from api import names
@@ -11,8 +12,7 @@ from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Custom, Node, Pod
 from controller import pace
-from controller.gangs import pinning, reporting
-from controller.gangs.booking import GANG_API
+from controller.gangs import booking, pinning, reporting
 from controller.gangs.deciding import (
     Begin,
     Close,
@@ -20,17 +20,19 @@ from controller.gangs.deciding import (
     Lift,
     Place,
     Step,
+    Trim,
     Wait,
     deadline_of,
     next_step,
 )
-from controller.gangs.placing import Placer
-from controller.gangs.views import GangView, Key, Member, Reservation
+from controller.gangs.placing import Answers, Failed, Placer
+from controller.gangs.views import GangView, Member, Reservation, SlotKey
 from controller.gangs.world import World
 from kube.cache import Cache
 from kube.client import Client, Deletion
 from kube.clock import Clock
 from kube.errors import ApiError, Conflict, Invalid, NotFound
+from kube.objects import Key
 from kube.resources import PODGANGS, PODS, RESERVATIONS
 from kube.workqueue import Workqueue
 from scheduler.placing import NoFit
@@ -59,22 +61,34 @@ class Reconciler:
         _, self._pods, self._gangs, self._reservations = caches
         self._fenced = fenced
         self.world = World(caches, self.queue.add, self._try_refused_again)
-        self.placer = Placer(client, clock, self.world, self._reservations, fenced, self.queue.add)
+        answers = Answers(self.queue.add, self.queue.add_after)
+        self.placer = Placer(client, clock, self.world, self._reservations, fenced, answers)
         self._since: dict[Key, tuple[str, float]] = {}
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""
+        if self._fenced() is None:
+            return
+        orphan = self.world.orphan(key)
+        if orphan is not None and orphan.ours:
+            await self._clear(orphan)
         view = self.world.view(key)
         if view is None:
             self._since.pop(key, None)
             self.placer.forget(key)
             return
-        if view.gang.metadata.deletion_timestamp is not None or self._fenced() is None:
+        if view.gang.metadata.deletion_timestamp is not None:
             return
-        step = next_step(view, self._clock.now())
+        now = self._clock.now()
+        step = next_step(view, now)
+        if view.reservation is not None and view.reservation.state is State.HELD:
+            left = (deadline_of(view.reservation) - now).total_seconds()
+            self.queue.add_after(key, max(left, 0.0) + 1.0)  # deadlines are whole seconds
         try:
             refusal = await self._take(view, step)
-            await self._report(view, step, refusal)
+            if isinstance(step, Wait | Place):
+                why = refusal.message if isinstance(refusal, Failed) else refusal
+                await self._report(view, step, why)
         except (Conflict, Invalid, NotFound) as error:
             # What we decided on has changed meanwhile; the cache will show it.
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
@@ -90,7 +104,7 @@ class Reconciler:
         for key in self.placer.refused():
             self.queue.add(key)
 
-    async def _take(self, view: GangView, step: Step) -> NoFit | None:
+    async def _take(self, view: GangView, step: Step) -> NoFit | Failed | None:
         match step:
             case Wait():
                 return None
@@ -103,11 +117,14 @@ class Reconciler:
             case Close(reservation):
                 await self._set_state(reservation, State.BOUND)
             case Expire(reservation):
-                await self._give_back(reservation)
+                await self._give_back(view, reservation)
+            case Trim(reservation, stale):
+                await self._trim(reservation, stale)
         return None
 
     async def _lift(self, view: GangView, lifts: tuple[tuple[Member, str], ...]) -> None:
-        failures = await pace.all_of((self._lift_one(m, n) for m, n in lifts), LIFTS_AT_ONCE)
+        requests = [partial(self._lift_one, member, node) for member, node in lifts]
+        failures = await pace.all_of(requests, LIFTS_AT_ONCE)
         for error in failures:
             _log.info("%s/%s: a pod was not lifted: %s", *view.gang.key, error)
         if failures:
@@ -133,19 +150,35 @@ class Reconciler:
         )
         self._reservations.observe(answer)
 
-    async def _give_back(self, reservation: Reservation) -> None:
+    async def _trim(self, reservation: Reservation, stale: frozenset[SlotKey]) -> None:
         meta = reservation.metadata
-        _log.info(
-            "%s/%s: reservation given back, its deadline was %s",
-            meta.namespace, meta.name, deadline_of(reservation),
-        )  # fmt: skip
+        body = booking.trimmed(reservation, stale)
+        answer = await self._client.merge_patch(RESERVATIONS, meta.name, body, meta.namespace)
+        self._reservations.observe(answer)
+
+    async def _give_back(self, view: GangView, reservation: Reservation) -> None:
+        meta = reservation.metadata
+        why = f"lost {', '.join(sorted(view.lost))}" if view.lost else "its deadline has passed"
+        _log.info("%s/%s: reservation given back: %s", meta.namespace, meta.name, why)
         how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
         await self._client.delete(RESERVATIONS, meta.name, meta.namespace, how)
 
-    async def _report(self, view: GangView, step: Step, refusal: NoFit | None) -> None:
-        """Write the gang's status if it says something new that lasts."""
-        if isinstance(step, Begin | Lift | Close | Expire):
-            return  # the next look, in a moment, knows better
+    async def _clear(self, orphan: Reservation) -> None:
+        """Delete what a gang that is gone has left. Garbage collection would, in its own time."""
+        meta = orphan.metadata
+        how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
+        try:
+            await self._client.delete(RESERVATIONS, meta.name, meta.namespace, how)
+        except ApiError as error:
+            _log.info("%s/%s: left to garbage collection: %s", meta.namespace, meta.name, error)
+
+    async def _report(
+        self, view: GangView, step: Wait | Place, refusal: NoFit | str | None
+    ) -> None:
+        """Write the gang's status if it says something new that lasts.
+
+        Other steps say nothing: the next look, in a moment, knows better.
+        """
         if isinstance(step, Place) and refusal is None and not self._bound(view):
             return  # the engine answers in a moment
         status = reporting.status(view, step, refusal, self._clock.now())
@@ -172,9 +205,10 @@ class Reconciler:
     async def _write_status(self, view: GangView, status: PodGangStatus) -> None:
         meta = view.gang.metadata
         body: JsonObject = {
-            "apiVersion": GANG_API,
-            "kind": "PodGang",
-            "metadata": {"name": meta.name, "namespace": meta.namespace},
+            "apiVersion": PODGANGS.api_version,
+            "kind": PODGANGS.kind,
+            # With the UID, what is said of a gang that is gone cannot land on its namesake.
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
             "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
         answer = await self._client.apply(

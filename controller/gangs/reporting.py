@@ -7,14 +7,19 @@ from api.models import Condition
 from api.objects import settled, timestamp
 from api.podgang import Phase, PodGangStatus
 from api.reservation import State
-from controller.gangs.deciding import Begin, Close, Lift, Place, Step, Wait
+from controller.gangs.deciding import Place, Wait
 from controller.gangs.views import GangView
 from scheduler import explain
 from scheduler.placing import NoFit
 
 
-def status(view: GangView, step: Step, refusal: NoFit | None, now: datetime) -> PodGangStatus:
-    """Give the gang's status as `gangs` would write it: all but what `workloads` says."""
+def status(
+    view: GangView, step: Wait | Place, refusal: NoFit | str | None, now: datetime
+) -> PodGangStatus:
+    """Give the gang's status as `gangs` would write it: all but what `workloads` says.
+
+    `refusal` is the engine's, or what the API server said when the plan was written down.
+    """
     reason, message = _reason(view, step, refusal)
     condition = Condition(
         type=names.SCHEDULED,
@@ -32,25 +37,16 @@ def status(view: GangView, step: Step, refusal: NoFit | None, now: datetime) -> 
     )
 
 
-def _reason(view: GangView, step: Step, refusal: NoFit | None) -> tuple[str, str]:
+def _reason(view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> tuple[str, str]:
     if isinstance(step, Wait):
         return step.reason, step.message
-    if isinstance(step, Close) or (
-        view.reservation is not None and view.reservation.state is State.BOUND
-    ):
-        return names.REASON_BOUND, _waiting(step)
-    if isinstance(step, Place) and refusal is not None:
-        return names.REASON_INSUFFICIENT, explain.sentence(refusal)
-    if isinstance(step, Lift):
-        return names.REASON_LIFTING, f"{len(step.lifts)} pods are to be lifted"
-    return (names.REASON_RESERVED if isinstance(step, Begin) else names.REASON_PLACING), ""
-
-
-def _waiting(step: Step) -> str:
-    """Mention extras without room; the gang itself is bound without them."""
-    if not isinstance(step, Place):
-        return ""
-    return f"{len(step.minimum) + len(step.extras)} further pods wait for room"
+    bound = view.reservation is not None and view.reservation.state is State.BOUND
+    if bound and not step.minimum:
+        # The gang itself is bound without its extras.
+        return names.REASON_BOUND, f"{len(step.extras)} further pods wait for room"
+    if isinstance(refusal, str):
+        return names.REASON_NOT_RESERVED, refusal
+    return names.REASON_INSUFFICIENT, explain.sentence(refusal) if refusal else ""
 
 
 def _phase(view: GangView) -> Phase:

@@ -5,6 +5,7 @@ old one, then the leaf it signed.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -42,6 +43,7 @@ class _Webhook(msgspec.Struct, rename="camel"):
 
 
 class _Configuration(msgspec.Struct):
+    metadata: ObjectMeta
     webhooks: list[_Webhook] = msgspec.field(default_factory=list)
 
 
@@ -49,18 +51,25 @@ class Rotator:
     """Issues and renews, and has the API server trust what is served."""
 
     def __init__(
-        self, client: Client, clock: Clock, namespace: str, hosts: tuple[str, ...]
+        self,
+        client: Client,
+        clock: Clock,
+        namespace: str,
+        hosts: tuple[str, ...],
+        fenced: Callable[[], int | None],
     ) -> None:
         self._client = client
         self._clock = clock
         self._namespace = namespace
         self._wanted = _names(namespace, hosts)
+        self._fenced = fenced
 
     async def run(self) -> None:
         """Look again and again until cancelled; what fails is logged and tried again."""
         while True:
             try:
-                await self.look()
+                if self._fenced() is not None:
+                    await self.look()
                 await self._clock.sleep(LOOK_EVERY)
             except ApiError as error:
                 _log.warning("the certificates cannot be kept now: %s", error)
@@ -130,6 +139,9 @@ class Rotator:
                     },
                 ]
         if patch:
+            # A bundle is merged from what was read, so nobody may have changed it since.
+            version = found.metadata.resource_version
+            patch.insert(0, {"op": "test", "path": "/metadata/resourceVersion", "value": version})
             _log.info("%s %s trusts the authority now", kind.kind, names.WEBHOOK_CONFIGURATION)
             await self._client.json_patch(kind, names.WEBHOOK_CONFIGURATION, patch)
 

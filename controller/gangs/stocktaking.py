@@ -1,57 +1,61 @@
 """From caches to the engine's input: what is free, what is held, and what a gang asks for. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from api import quantities
 from api.streams import Pod
 from controller.gangs.deciding import Place
-from controller.gangs.views import GangView, Key, Member, Reservation, pinned_node
+from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
+from kube.objects import Key
 from scheduler import needs
 from scheduler.eligible import Constraints
 from scheduler.placing import GangRequest, Want
 from scheduler.snapshot import Hold
 
 
-def holds(views: Iterable[GangView], orphans: Iterable[Reservation]) -> Iterator[Hold]:
-    """List the room that reservations keep and no bound pod takes yet.
+def claim(pod: Pod) -> Hold | None:
+    """Give the room that a pod takes or is about to take, wherever it got that from.
 
-    A slot of a pod that is being replaced still counts: its successor comes back to it. A slot
-    beyond those the gang refers to does not: the gang was scaled in. Orphans, whose gang is gone,
-    count until they are gone too, since pods they lifted may still be about to bind.
+    Bound, nominated by a scheduler that makes room for it, or pinned and released, so that
+    kube-scheduler may bind it any moment.
     """
+    if pod.finished:
+        return None
+    pinned = "" if pod.gates else pinned_node(pod)
+    node = pod.spec.node_name or pod.status.nominated_node_name or pinned
+    return Hold(node, needs.of_pod(pod)) if node else None
+
+
+def stock(
+    pods: Mapping[Key, Pod], views: Iterable[GangView], orphans: Iterable[Reservation]
+) -> list[Hold]:
+    """List all room that is taken: by pods, and by slots whose pod is not bound.
+
+    Every slot in the ledger counts until it is taken out of it, also while its pod is replaced:
+    a successor is lifted onto it without being asked again. Orphans, whose gang is gone, count
+    until they are gone too, since pods they lifted may still be about to bind.
+    """
+    taken: list[Hold] = []
+    spoken_for: set[Key] = set()
     for view in views:
-        if view.reservation is not None:
-            yield from _held(view, view.reservation)
+        bound = {m.slot for m in view.members if m.bound}
+        nodes = view.nodes_by_slot()
+        spoken_for |= {_key(m.pod) for m in view.members if not m.bound and m.slot in nodes}
+        taken += _held(view.reservation, bound) if view.reservation else ()
     for reservation in orphans:
-        for _, slot, requests in reservation.slots():
-            yield Hold(slot.node, quantities.amounts(requests))
+        taken += _held(reservation, frozenset())
+    claims = (claim(pod) for key, pod in pods.items() if key not in spoken_for)
+    return [*taken, *(each for each in claims if each is not None)]
 
 
-def _held(view: GangView, reservation: Reservation) -> Iterator[Hold]:
-    member_at = {member.slot: member for member in view.members}
-    sizes = {g.name: len(g.pod_references) for g in view.gang.spec.pod_groups}
+def _held(reservation: Reservation, bound: Set[SlotKey]) -> Iterator[Hold]:
     for clique, slot, requests in reservation.slots():
-        member = member_at.get((clique, slot.index))
-        if member is None and slot.index >= sizes.get(clique, 0):
-            continue
-        if member is None or not member.bound:
+        if (clique, slot.index) not in bound:
             yield Hold(slot.node, quantities.amounts(requests))
 
 
-def stray_holds(pods: Mapping[Key, Pod], views: Iterable[GangView]) -> Iterator[Hold]:
-    """List pinned pods that no slot speaks for but kube-scheduler may bind any moment."""
-    spoken_for = {
-        (m.pod.metadata.namespace, m.pod.metadata.name)
-        for view in views
-        for m in view.members
-        if m.slot in view.nodes_by_slot()
-    }
-    for key, pod in pods.items():
-        if pod.spec.node_name or pod.finished or pod.gates or key in spoken_for:
-            continue
-        node = pinned_node(pod)
-        if node:
-            yield Hold(node, needs.of_pod(pod))
+def _key(pod: Pod) -> Key:
+    return pod.metadata.namespace, pod.metadata.name
 
 
 def request(view: GangView, place: Place) -> GangRequest:

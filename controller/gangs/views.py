@@ -5,39 +5,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from api import names
-from api.objects import condition_of
-from api.podgang import PodGangSpec, PodGangStatus, PodGroup
 from api.reservation import ReservationSpec, ReservationStatus, Slot, State
 from api.streams import Meta, NodeSelector, Pod
+from controller.podgang import Gang
+from kube.objects import Key
 
-Key: TypeAlias = tuple[str, str]  # namespace and name
 SlotKey: TypeAlias = tuple[str, int]  # clique and index
-
-
-@dataclass(frozen=True)
-class Gang:
-    """A PodGang there is."""
-
-    metadata: Meta
-    spec: PodGangSpec
-    status: PodGangStatus
-
-    @property
-    def key(self) -> Key:
-        """Namespace and name."""
-        return self.metadata.namespace, self.metadata.name
-
-    @property
-    def initialized(self) -> bool:
-        """Whether whoever makes its pods says that they are all made."""
-        condition = condition_of(self.status.conditions, names.INITIALIZED)
-        return condition is not None and condition.status == "True"
-
-    def references(self) -> Iterator[tuple[PodGroup, Key]]:
-        """List the pods it refers to, with their cliques."""
-        for group in self.spec.pod_groups:
-            for reference in group.pod_references:
-                yield group, (reference.namespace, reference.name)
 
 
 @dataclass(frozen=True)
@@ -52,6 +25,16 @@ class Reservation:
     def state(self) -> State:
         """How far it has come."""
         return self.status.state
+
+    @property
+    def ours(self) -> bool:
+        """Whether it was made for its gang by us, and not by a person under a gang's name."""
+        return any(owner.uid == self.spec.gang.uid for owner in self.metadata.owner_references)
+
+    @property
+    def size(self) -> int:
+        """How many slots it has."""
+        return sum(len(group.slots) for group in self.spec.groups)
 
     def slots(self) -> Iterator[tuple[str, Slot, Mapping[str, str]]]:
         """List its slots, with their clique and what each takes of its node."""
@@ -95,6 +78,21 @@ class GangView:
     def of_clique(self, name: str) -> list[Member]:
         """List the members of one clique, by index."""
         return [member for member in self.members if member.slot[0] == name]
+
+    def size_of(self, name: str) -> int:
+        """How many pods the gang refers to in a clique."""
+        groups = self.gang.spec.pod_groups
+        return sum(len(group.pod_references) for group in groups if group.name == name)
+
+    def stale_slots(self) -> frozenset[SlotKey]:
+        """Name the reserved slots beyond those the gang refers to: it was scaled in."""
+        there = {member.slot for member in self.members}
+        slots = self.nodes_by_slot().keys() - there
+        return frozenset(slot for slot in slots if slot[1] >= self.size_of(slot[0]))
+
+    def unbound(self) -> list[Member]:
+        """List the members that kube-scheduler may bind but has not bound yet."""
+        return [member for member in self.members if not member.gated and not member.bound]
 
     def nodes_by_slot(self) -> dict[SlotKey, str]:
         """Give the node of every reserved slot."""

@@ -2,22 +2,18 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from pydantic import ValidationError
 from typing_extensions import override
 
-from api import names
-from api.podgang import PodGangSpec, PodGangStatus
 from api.reservation import ReservationSpec, ReservationStatus, State
 from api.streams import Custom, Node, Pod
-from controller.gangs.views import (
-    Gang,
-    GangView,
-    Key,
-    Reservation,
-    members_of,
-)
+from controller.gangs.stocktaking import claim
+from controller.gangs.views import GangView, Reservation, members_of
+from controller.podgang import Gang, read_gang
 from kube.cache import Added, Cache, Change, Deleted, Modified
+from kube.objects import Key
 from scheduler.eligible import Constraints, obstacle
 
 _log = logging.getLogger(__name__)
@@ -28,7 +24,7 @@ class World:
 
     `touched` is called with a gang's key for every change that could matter to it. `room` counts up
     whenever room may have come free or a node may have become better: what was refused before that
-    is worth another try.
+    is worth another try, and `freed` is called.
     """
 
     def __init__(
@@ -45,15 +41,11 @@ class World:
         self._gangs: dict[Key, Gang] = {}
         self._reservations: dict[Key, Reservation] = {}
         self._gang_of_pod: dict[Key, Key] = {}
-        self._bases: dict[Key, set[Key]] = {}
+        self._waiting_for: dict[Key, set[Key]] = {}
         gangs.subscribe(self._on_gang)
         reservations.subscribe(self._on_reservation)
         self.pods.subscribe(self._on_pod)
         self.nodes.subscribe(self._on_node)
-
-    def gangs(self) -> Mapping[Key, Gang]:
-        """Give every gang there is."""
-        return self._gangs
 
     def view(self, key: Key) -> GangView | None:
         """Look at one gang, or None if there is none."""
@@ -61,11 +53,8 @@ class World:
         if gang is None:
             return None
         members = members_of(gang, self.pod_map)
-        reservation = self._reservations.get(key)
-        if reservation is not None and reservation.spec.gang.uid != gang.metadata.uid:
-            reservation = None  # of a namesake that is gone; garbage collection takes it
-        view = GangView(gang, members, reservation, self._base_started(gang))
-        return GangView(gang, members, reservation, view.base_started, self._lost(view))
+        view = GangView(gang, members, self._reservation_of(gang), self._base_started(gang))
+        return replace(view, lost=self._lost(view))
 
     def views(self) -> Iterator[GangView]:
         """Look at every gang that has a reservation: those are the ones that take room."""
@@ -74,18 +63,29 @@ class World:
             if view is not None and view.reservation is not None:
                 yield view
 
+    def orphan(self, key: Key) -> Reservation | None:
+        """Give the reservation under this key if it was made for a gang that is gone."""
+        found = self._reservations.get(key)
+        gang = self._gangs.get(key)
+        if found is None or (gang is not None and self._reservation_of(gang) is not None):
+            return None
+        return found
+
     def orphans(self) -> Iterator[Reservation]:
         """List reservations whose gang is gone."""
-        for key, reservation in self._reservations.items():
-            gang = self._gangs.get(key)
-            if gang is None or gang.metadata.uid != reservation.spec.gang.uid:
-                yield reservation
+        found = (self.orphan(key) for key in self._reservations)
+        return (reservation for reservation in found if reservation is not None)
+
+    def _reservation_of(self, gang: Gang) -> Reservation | None:
+        """Give the gang's reservation, not that of a namesake which is gone."""
+        found = self._reservations.get(gang.key)
+        return found if found and found.spec.gang.uid == gang.metadata.uid else None
 
     def _base_started(self, gang: Gang) -> bool:
-        base = gang.metadata.labels.get(names.BASE_PODGANG_LABEL)
-        if not base:
+        if gang.base is None:
             return True
-        reservation = self._reservations.get((gang.metadata.namespace, base))
+        base = self._gangs.get(gang.base)
+        reservation = self._reservation_of(base) if base else None
         return reservation is not None and reservation.state is State.BOUND
 
     def _lost(self, view: GangView) -> frozenset[str]:
@@ -104,59 +104,55 @@ class World:
         return node is None or bool(obstacle(node, constraints))
 
     def _on_gang(self, change: Change[Custom]) -> None:
-        if isinstance(change, Deleted):
-            meta = change.old.metadata
-            gone = self._gangs.pop((meta.namespace, meta.name), None)
-            for _, pod in gone.references() if gone else ():
-                self._gang_of_pod.pop(pod, None)
-            self._more_room()
-            return
-        gang = read_gang(change.new)
-        if gang is None:
-            return
-        self._gangs[gang.key] = gang
-        for _, pod in gang.references():
-            self._gang_of_pod[pod] = gang.key
-        base = gang.metadata.labels.get(names.BASE_PODGANG_LABEL)
-        if base:
-            self._bases.setdefault((gang.metadata.namespace, base), set()).add(gang.key)
-        self._touched(gang.key)
+        meta = (change.old if isinstance(change, Deleted) else change.new).metadata
+        key = (meta.namespace, meta.name)
+        before = self._gangs.pop(key, None)
+        for _, pod in before.references() if before else ():
+            self._gang_of_pod.pop(pod, None)
+        if before and before.base:
+            self._waiting_for.get(before.base, set()).discard(key)
+        gang = None if isinstance(change, Deleted) else read_gang(change.new)
+        if gang is not None:
+            self._gangs[key] = gang
+            for _, pod in gang.references():
+                self._gang_of_pod[pod] = key
+            if gang.base:
+                self._waiting_for.setdefault(gang.base, set()).add(key)
+        self._touched(key)
 
     def _on_reservation(self, change: Change[Custom]) -> None:
         meta = (change.old if isinstance(change, Deleted) else change.new).metadata
         key = (meta.namespace, meta.name)
-        if isinstance(change, Deleted):
-            self._reservations.pop(key, None)
+        before = self._reservations.pop(key, None)
+        now = None if isinstance(change, Deleted) else read_reservation(change.new)
+        if now is not None:
+            self._reservations[key] = now
+        for waiting in self._waiting_for.get(key, ()):
+            self._touched(waiting)
+        if before is not None and (now is None or now.size < before.size):
             self._more_room()
-        else:
-            reservation = read_reservation(change.new)
-            if reservation is not None:
-                self._reservations[key] = reservation
-                for waiting in self._bases.get(key, ()):
-                    self._touched(waiting)
         self._touched(key)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
-        key = (pod.metadata.namespace, pod.metadata.name)
-        gang = self._gang_of_pod.get(key)
+        gang = self._gang_of_pod.get((pod.metadata.namespace, pod.metadata.name))
         if gang is not None:
             self._touched(gang)
-        ended = isinstance(change, Deleted) or (
-            isinstance(change, Modified) and pod.finished and not change.old.finished
-        )
-        if ended and pod.spec.node_name:
-            self._more_room()
+        if isinstance(change, Added):
+            return
+        before = claim(change.old)
+        now = claim(change.new) if isinstance(change, Modified) else None
+        if before is not None and before != now:
+            self._more_room()  # it ended, moved or shrank
 
     def _on_node(self, change: Change[Node]) -> None:
-        match change:
-            case Modified(old, new) if _same_offer(old, new):
-                return  # a heartbeat
-            case Added() | Modified() | Deleted():
-                self._more_room()
-                for key, reservation in self._reservations.items():
-                    if reservation.state is not State.BOUND:
-                        self._touched(key)
+        if isinstance(change, Modified) and _same_offer(change.old, change.new):
+            return  # a heartbeat
+        node = change.old if isinstance(change, Deleted) else change.new
+        self._more_room()
+        for key, reservation in self._reservations.items():
+            if any(slot.node == node.metadata.name for _, slot, _ in reservation.slots()):
+                self._touched(key)
 
     def _more_room(self) -> None:
         self.room += 1
@@ -185,19 +181,6 @@ class _Pods(Mapping[Key, Pod]):
         return len(self._cache)
 
 
-def read_gang(found: Custom) -> Gang | None:
-    """Read a gang, or say in the log why it cannot be read."""
-    try:
-        return Gang(
-            found.metadata,
-            PodGangSpec.model_validate_json(bytes(found.spec)),
-            PodGangStatus.model_validate_json(bytes(found.status)),
-        )
-    except ValidationError as error:
-        _log.error("PodGang %s/%s cannot be read: %s", *_names(found), error)
-        return None
-
-
 def read_reservation(found: Custom) -> Reservation | None:
     """Read a reservation, or say in the log why it cannot be read."""
     try:
@@ -207,12 +190,9 @@ def read_reservation(found: Custom) -> Reservation | None:
             ReservationStatus.model_validate_json(bytes(found.status)),
         )
     except ValidationError as error:
-        _log.error("Reservation %s/%s cannot be read: %s", *_names(found), error)
+        meta = found.metadata
+        _log.error("Reservation %s/%s cannot be read: %s", meta.namespace, meta.name, error)
         return None
-
-
-def _names(found: Custom) -> Key:
-    return found.metadata.namespace, found.metadata.name
 
 
 def _same_offer(old: Node, new: Node) -> bool:

@@ -30,6 +30,9 @@ async def work(around: process.Surroundings) -> None:
         for cache in (sets, gangs, pods):
             await cache.synced()
         await around.elector.acquired()
+        # A standby's watch may have stalled unnoticed; what is missing in it would be made anew.
+        for cache in (sets, gangs, pods):
+            await cache.relist("led")
         await reconciler.queue.run(reconciler.reconcile, _SETS_AT_ONCE)
 
 

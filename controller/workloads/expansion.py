@@ -6,27 +6,43 @@ own, which starts only after its base gang.
 """
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from api import names
 from api.jsons import Json, JsonObject
-from api.objects import api_version, owner_reference
+from api.objects import owner_reference
 from api.podcliqueset import CliqueTemplate, PodCliqueSetSpec, ScalingGroupTemplate
 from api.streams import Meta
 from controller.workloads import naming
+from kube.resources import PODCLIQUESETS, PODGANGS, PODS
 
-SET_API: str = api_version(names.GROVE_GROUP, names.GROVE_VERSION)
-GANG_API: str = api_version(names.GROVE_GANG_GROUP, names.GROVE_VERSION)
+
+@dataclass(frozen=True)
+class _Copy:
+    """Where a clique stands: in which replica, and in which copy of which group, if any."""
+
+    replica: int
+    gang: str
+    base: str = ""
+    group: str = ""
+    copy: int = 0
 
 
 @dataclass(frozen=True)
 class WantedPod:
-    """One pod and its slot."""
+    """One pod and its slot; `body` writes it out when it is to be made."""
 
     name: str
     index: int
-    body: JsonObject
+    _owner: Meta
+    _clique: str
+    _template: CliqueTemplate
+    _where: _Copy
+
+    def body(self) -> JsonObject:
+        """Write the pod as it is made."""
+        return _pod_body(self._owner, self._template, self._where, self._clique, self.index)
 
 
 @dataclass(frozen=True)
@@ -46,17 +62,6 @@ class WantedGang:
     replica: int
     base: str
     cliques: tuple[WantedClique, ...]
-
-
-@dataclass(frozen=True)
-class _Copy:
-    """Where a clique stands: in which replica, and in which copy of which group, if any."""
-
-    replica: int
-    gang: str
-    base: str = ""
-    group: str = ""
-    copy: int = 0
 
 
 def expand(owner: Meta, spec: PodCliqueSetSpec) -> tuple[WantedGang, ...]:
@@ -105,30 +110,36 @@ def _clique(owner: Meta, clique: CliqueTemplate, where: _Copy) -> WantedClique:
         )
     else:
         name = naming.clique(owner.name, where.replica, clique.name)
-    pods = tuple(_pod(owner, clique, where, name, i) for i in range(clique.spec.replicas))
+    pods = tuple(
+        WantedPod(naming.pod(owner.uid, name, index), index, owner, name, clique, where)
+        for index in range(clique.spec.replicas)
+    )
     return WantedClique(name, clique.spec.minimum, pods)
 
 
-def _pod(owner: Meta, clique: CliqueTemplate, where: _Copy, name: str, index: int) -> WantedPod:
-    pod_name = naming.pod(owner.uid, name, index)
+def _pod_body(
+    owner: Meta, clique: CliqueTemplate, where: _Copy, name: str, index: int
+) -> JsonObject:
     spec = copy.deepcopy(clique.spec.pod_spec)
     spec["hostname"] = naming.hostname(name, index)
     spec["subdomain"] = naming.base_gang(owner.name, where.replica)
-    body: JsonObject = {
-        "apiVersion": "v1",
-        "kind": "Pod",
+    return {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
         "metadata": {
-            "name": pod_name,
+            "name": naming.pod(owner.uid, name, index),
             "namespace": owner.namespace,
             "labels": {**clique.labels, **_labels(owner, where, name, index)},
             "annotations": {**clique.annotations},
-            "ownerReferences": [
-                owner_reference(SET_API, "PodCliqueSet", owner, blocks_deletion=True)
-            ],
+            "ownerReferences": [_owned_by(owner)],
         },
         "spec": spec,
     }
-    return WantedPod(pod_name, index, body)
+
+
+def _owned_by(owner: Meta) -> JsonObject:
+    kind = PODCLIQUESETS
+    return owner_reference(kind.api_version, kind.kind, owner, blocks_deletion=True)
 
 
 def _labels(owner: Meta, where: _Copy, clique: str, index: int) -> dict[str, str]:
@@ -163,15 +174,13 @@ def gang_body(owner: Meta, spec: PodCliqueSetSpec, gang: WantedGang) -> JsonObje
     if gang.base:
         labels[names.BASE_PODGANG_LABEL] = gang.base
     body: JsonObject = {
-        "apiVersion": GANG_API,
-        "kind": "PodGang",
+        "apiVersion": PODGANGS.api_version,
+        "kind": PODGANGS.kind,
         "metadata": {
             "name": gang.name,
             "namespace": owner.namespace,
             "labels": {**labels},
-            "ownerReferences": [
-                owner_reference(SET_API, "PodCliqueSet", owner, blocks_deletion=True)
-            ],
+            "ownerReferences": [_owned_by(owner)],
         },
         "spec": {
             "podgroups": pod_groups(owner, gang, {}),
@@ -181,15 +190,15 @@ def gang_body(owner: Meta, spec: PodCliqueSetSpec, gang: WantedGang) -> JsonObje
     return body
 
 
-def pod_groups(owner: Meta, gang: WantedGang, present: Mapping[str, object]) -> list[Json]:
-    """Write the gang's cliques, referring to those of their pods that are present."""
+def pod_groups(owner: Meta, gang: WantedGang, made: Container[str]) -> list[Json]:
+    """Write the gang's cliques, referring to those of their pods that were made."""
     return [
         {
             "name": clique.name,
             "minReplicas": clique.minimum,
             "podReferences": [
                 {"namespace": owner.namespace, "name": name}
-                for name in sorted(pod.name for pod in clique.pods if pod.name in present)
+                for name in sorted(pod.name for pod in clique.pods if pod.name in made)
             ],
         }
         for clique in gang.cliques

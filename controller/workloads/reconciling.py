@@ -3,6 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from itertools import groupby
 from typing import Generic, TypeVar
 
@@ -11,25 +12,23 @@ from pydantic import ValidationError
 from api import names
 from api.jsons import JsonObject
 from api.models import Condition
-from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
-from api.podgang import PodGangSpec, PodGangStatus
-from api.streams import Custom, Pod
+from api.podcliqueset import MAX_PODS, PodCliqueSetSpec, PodCliqueSetStatus
+from api.streams import Custom, Meta, Pod
 from controller import pace
-from controller.workloads.expansion import GANG_API, SET_API
+from controller.podgang import read_gang
 from controller.workloads.steps import (
     Announce,
     CreateGang,
     CreatePod,
     DeleteGang,
     DeletePod,
-    Gang,
     ReferToPods,
     Report,
     SetView,
     Step,
     steps,
 )
-from kube.cache import Cache, Change, Deleted
+from kube.cache import Added, Cache, Change, Deleted
 from kube.client import Client, Deletion
 from kube.clock import Clock
 from kube.errors import AlreadyExists, Conflict, NotFound
@@ -60,19 +59,22 @@ class Owned(Generic[T]):
         return dict(self._by_owner.get(uid, {}))
 
     def _on_change(self, change: Change[T]) -> None:
-        thing = change.old if isinstance(change, Deleted) else change.new
-        meta = thing.metadata
-        uid = meta.controller_uid
-        if not uid:
-            return
-        if isinstance(change, Deleted):
-            self._by_owner[uid].pop(meta.name, None)
-            if not self._by_owner[uid]:
-                del self._by_owner[uid]
-        else:
-            self._by_owner[uid][meta.name] = change.new
-        owner = next(owner for owner in meta.owner_references if owner.controller)
-        self._wake((meta.namespace, owner.name))
+        if not isinstance(change, Added):
+            self._forget(change.old)
+        if not isinstance(change, Deleted) and change.new.metadata.controller_uid:
+            meta = change.new.metadata
+            self._by_owner[meta.controller_uid][meta.name] = change.new
+        last = change.old if isinstance(change, Deleted) else change.new
+        for owner in last.metadata.owner_references:
+            if owner.controller:
+                self._wake((last.metadata.namespace, owner.name))
+
+    def _forget(self, thing: T) -> None:
+        # By what it was: its owner may have changed, or let go of it.
+        uid, name = thing.metadata.controller_uid, thing.metadata.name
+        self._by_owner.get(uid, {}).pop(name, None)
+        if not self._by_owner.get(uid, {"": thing}):
+            del self._by_owner[uid]
 
 
 class Reconciler:
@@ -89,6 +91,7 @@ class Reconciler:
         self._client = client
         self._clock = clock
         self._may_write = may_write
+        self._gone: dict[Key, set[str]] = {}
         self._sets, self._gang_cache, self._pod_cache = caches
         self._sets.subscribe(self._on_set)
         self._gangs = Owned(self._gang_cache, self.queue.add)
@@ -96,13 +99,16 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> None:
         """Bring one set closer to what it wants; comes back by itself while there is more to do."""
+        await self._clear(key)
         view = self._view(key)
-        if view is None or not self._may_write():
+        if view is None:
             return
         todo = steps(view, self._clock.now())
         # Steps of one kind are independent of each other; kinds follow one another.
         for kind, batch in groupby(todo, key=type):
-            failures = await pace.all_of((self._take(view, step) for step in batch), AT_ONCE)
+            if not self._may_write():
+                return
+            failures = await pace.all_of([partial(self._take, view, s) for s in batch], AT_ONCE)
             if failures:
                 wait = self.queue.retry(key)
                 _log.warning(
@@ -111,9 +117,32 @@ class Reconciler:
                 )  # fmt: skip
                 return
 
+    async def _clear(self, key: Key) -> None:
+        """Delete what sets that are gone have left. Garbage collection would, in its own time.
+
+        Only in the state it was last seen: what has been orphaned meanwhile is not ours any more.
+        """
+        for uid in self._gone.pop(key, ()):
+            if not self._may_write():
+                return
+            left = [
+                *((PODGANGS, thing.metadata) for thing in self._gangs.of(uid).values()),
+                *((PODS, thing.metadata) for thing in self._pods.of(uid).values()),
+            ]
+            for error in await pace.all_of([partial(self._clear_one, *o) for o in left], AT_ONCE):
+                _log.info("%s/%s: left to garbage collection: %s", *key, error)
+
+    async def _clear_one(self, resource: Resource, meta: Meta) -> None:
+        if meta.deletion_timestamp is None:
+            how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
+            await self._client.delete(resource, meta.name, meta.namespace, how)
+
     def _on_set(self, change: Change[Custom]) -> None:
-        thing = change.old if isinstance(change, Deleted) else change.new
-        self.queue.add((thing.metadata.namespace, thing.metadata.name))
+        meta = (change.old if isinstance(change, Deleted) else change.new).metadata
+        key = (meta.namespace, meta.name)
+        if isinstance(change, Deleted):
+            self._gone.setdefault(key, set()).add(meta.uid)
+        self.queue.add(key)
 
     def _view(self, key: Key) -> SetView | None:
         found = self._sets.get(*key)
@@ -122,20 +151,17 @@ class Reconciler:
         try:
             spec = PodCliqueSetSpec.model_validate_json(bytes(found.spec))
             status = PodCliqueSetStatus.model_validate_json(bytes(found.status))
-            gangs = {
-                name: Gang(
-                    gang.metadata,
-                    PodGangSpec.model_validate_json(bytes(gang.spec)),
-                    PodGangStatus.model_validate_json(bytes(gang.status)),
-                )
-                for name, gang in self._gangs.of(found.metadata.uid).items()
-            }
         except ValidationError as error:
             # Admission refuses such a set; one stored before it was there is left as it is.
             _log.error("%s/%s is not a valid set and is left alone: %s", *key, error)
             return None
-        pods = self._pods.of(found.metadata.uid)
-        return SetView(found.metadata, spec, status, gangs, pods)
+        if spec.pods > MAX_PODS:
+            # By `kubectl scale`, which admission does not see yet.
+            _log.error("%s/%s asks for %d pods and is left alone", *key, spec.pods)
+            return None
+        owned = self._gangs.of(found.metadata.uid)
+        gangs = {name: gang for name, raw in owned.items() if (gang := read_gang(raw))}
+        return SetView(found.metadata, spec, status, gangs, self._pods.of(found.metadata.uid))
 
     async def _take(self, view: SetView, step: Step) -> None:
         namespace = view.metadata.namespace
@@ -153,7 +179,7 @@ class Reconciler:
                 answer = await self._client.merge_patch(PODGANGS, name, body, namespace)
                 self._gang_cache.observe(answer)
             case Announce(name, condition):
-                await self._announce(namespace, name, condition)
+                await self._announce(view, name, condition)
             case Report(status):
                 await self._report(view, status)
 
@@ -178,11 +204,13 @@ class Reconciler:
         except (NotFound, Conflict):
             return  # gone already, or a namesake that is not ours to delete
 
-    async def _announce(self, namespace: str, name: str, condition: Condition) -> None:
+    async def _announce(self, view: SetView, name: str, condition: Condition) -> None:
+        namespace, uid = view.metadata.namespace, view.gangs[name].metadata.uid
         body: JsonObject = {
-            "apiVersion": GANG_API,
-            "kind": "PodGang",
-            "metadata": {"name": name, "namespace": namespace},
+            "apiVersion": PODGANGS.api_version,
+            "kind": PODGANGS.kind,
+            # With the UID, what is said of a gang that is gone cannot land on its namesake.
+            "metadata": {"name": name, "namespace": namespace, "uid": uid},
             "status": {"conditions": [condition.model_dump(mode="json", by_alias=True)]},
         }
         answer = await self._client.apply(
@@ -191,13 +219,14 @@ class Reconciler:
         self._gang_cache.observe(answer)
 
     async def _report(self, view: SetView, status: PodCliqueSetStatus) -> None:
+        meta = view.metadata
         body: JsonObject = {
-            "apiVersion": SET_API,
-            "kind": "PodCliqueSet",
-            "metadata": {"name": view.metadata.name, "namespace": view.metadata.namespace},
+            "apiVersion": PODCLIQUESETS.api_version,
+            "kind": PODCLIQUESETS.kind,
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
             "status": status.model_dump(mode="json", by_alias=True, exclude={"conditions"}),
         }
         answer = await self._client.apply(
-            PODCLIQUESETS, view.metadata.name, body, view.metadata.namespace, subresource="status"
+            PODCLIQUESETS, meta.name, body, meta.namespace, subresource="status"
         )
         self._sets.observe(answer)

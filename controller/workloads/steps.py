@@ -14,18 +14,10 @@ from api.jsons import Json, JsonObject
 from api.models import Condition
 from api.objects import condition_of, timestamp
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
-from api.podgang import PodGangSpec, PodGangStatus
+from api.podgang import PodGangSpec
 from api.streams import Meta, Pod
+from controller.podgang import Gang
 from controller.workloads.expansion import WantedGang, expand, gang_body, pod_groups
-
-
-@dataclass(frozen=True)
-class Gang:
-    """A PodGang there is."""
-
-    metadata: Meta
-    spec: PodGangSpec
-    status: PodGangStatus
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,7 @@ def _pods(view: SetView, wanted: tuple[WantedGang, ...]) -> Iterator[Step]:
     for name, pod in keep.items():
         # One that is still terminating keeps its name; its successor comes when it is gone.
         if name not in view.pods:
-            yield CreatePod(name, pod.body)
+            yield CreatePod(name, pod.body())
     for name, there in sorted(view.pods.items()):
         if name not in keep and there.metadata.deletion_timestamp is None:
             yield DeletePod(name, there.metadata.uid)
@@ -135,7 +127,11 @@ def _membership(view: SetView, wanted: tuple[WantedGang, ...], now: datetime) ->
         there = view.gangs.get(gang.name)
         if there is None or there.metadata.deletion_timestamp is not None:
             continue
-        groups = pod_groups(view.metadata, gang, present)
+        # Once all were made, the gang refers to all that are wanted: one that is being replaced
+        # keeps its place, and only a smaller wish makes the gang smaller.
+        wished = {pod.name for clique in gang.cliques for pod in clique.pods}
+        made = wished if there.initialized else present
+        groups = pod_groups(view.metadata, gang, made)
         if groups != _written(there.spec):
             yield ReferToPods(gang.name, there.metadata.resource_version, groups)
         condition = _initialized(gang, there, present, now)
@@ -160,9 +156,9 @@ def _initialized(
     gang: WantedGang, there: Gang, present: Mapping[str, Pod], now: datetime
 ) -> Condition | None:
     """Give the condition to write, or None if it is right. Once true it stays true, as in Grove."""
-    before = condition_of(there.status.conditions, names.INITIALIZED)
-    if before is not None and before.status == "True":
+    if there.initialized:
         return None
+    before = condition_of(there.status.conditions, names.INITIALIZED)
     wanted = [pod.name for clique in gang.cliques for pod in clique.pods]
     made = sum(name in present for name in wanted)
     if made == len(wanted):

@@ -73,7 +73,7 @@ class Downloads:
             await self.site.save(download.url, arrived)
             await asyncio.to_thread(_check_and_place, arrived, wanted, tool, program)
             publish(program, destination)
-        except OSError as error:
+        except (OSError, tarfile.TarError, LookupError, ValueError) as error:
             self._hosts[_host(download.url)] = False
             raise LabError(f"downloading {download.url}: {error}") from error
         finally:
@@ -182,8 +182,9 @@ async def _in_thread(work: Callable[[], T]) -> T:
     def target() -> None:
         try:
             value = work()
-        except OSError as error:
-            failure = error
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for it
+            # An answer that is cut short, say, is an HTTPException, which is no OSError by itself.
+            failure = error if isinstance(error, OSError) else OSError(repr(error))
             settle(lambda: outcome.set_exception(failure))
         else:
             settle(lambda: outcome.set_result(value))

@@ -23,7 +23,7 @@ def cluster(nodes: int) -> snapshot.Snapshot:
     zones = max(1, nodes // 1000)
     blocks = max(1, nodes // zones // 200)
     each = nodes // zones // blocks // 10
-    return snapshot.build(racks(zones, blocks, 10, each), [], [], LEVELS)
+    return snapshot.build(racks(zones, blocks, 10, each), [], LEVELS)
 
 
 def gang(number: int, pods: int) -> GangRequest:

@@ -1,7 +1,6 @@
 """One lab for all cluster tests of a session; the tests of the lab itself make their own."""
 
 import asyncio
-import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -16,6 +15,7 @@ from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
 from tests.support.installed import Installed, installed
+from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, Kubectl, connect, namespace
 
 __all__ = ["installed"]
@@ -52,11 +52,6 @@ def other_lab() -> Iterator[Lab]:
 def bare(other_lab: Lab) -> Path:
     """The kubeconfig of a control plane in which Penstock was never installed."""
     return other_lab.kubeconfig
-
-
-def fresh_name() -> str:
-    """A name that no other session and no person uses."""
-    return f"pytest-{os.getpid()}-{secrets.token_hex(3)}"
 
 
 def _while_up(spec: LabSpec) -> Iterator[Lab]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from api import names
+from api.jsons import JsonObject
 from tests.support.living import Cluster, Kubectl, engine_set
 
 pytestmark = pytest.mark.cluster
@@ -101,6 +102,34 @@ async def test_extras_start_as_room_allows_and_never_hold_back_the_minimum(
     assert gang.message == "1 further pods wait for room"
     await cluster.label_nodes("extras-test", count=3)
     await cluster.running("elastic")
+
+
+async def test_a_gang_whose_extras_wait_is_left_in_peace(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    await cluster.label_nodes("peace-test", count=1)
+    kubectl.apply(engine_set("peace", pods=2, minimum=1, gpus=8, selector="peace-test"))
+    await cluster.gang("peace-0", reason=names.REASON_BOUND)
+    await cluster.quiet("reservations", "podgangs", "pods")
+
+
+async def test_a_reservation_that_cannot_be_made_is_told_and_not_hammered_for(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    spec: JsonObject = {"gang": {"name": "taken-0", "uid": "nobody"}, "groups": []}
+    stranger: JsonObject = {
+        "apiVersion": "penstock.dev/v1alpha1",
+        "kind": "Reservation",
+        "metadata": {"name": "taken-0"},
+        "spec": {**spec, "deadline": "2026-01-01T00:00:00Z"},
+    }
+    kubectl.apply(stranger)
+    kubectl.apply(engine_set("taken", pods=1, gpus=1))
+    gang = await cluster.gang("taken-0", reason=names.REASON_NOT_RESERVED)
+    assert "already exists" in gang.message
+    assert await cluster.writes("POST", "reservations", seconds=3) <= 3
+    kubectl.run("delete", "reservation", "taken-0", check=True)
+    await cluster.running("taken")
 
 
 async def test_a_deleted_pod_comes_back_to_its_slot(cluster: Cluster, kubectl: Kubectl) -> None:

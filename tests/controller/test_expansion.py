@@ -53,7 +53,7 @@ def test_a_pod_is_named_labelled_and_hosted_as_grove_does_it() -> None:
     spec = set_spec(clique("leader", 1), clique("worker", 2), groups=[GROUP])
     pod = expand(set_meta(), spec)[1].cliques[1].pods[1]
     assert re.fullmatch(r"demo-0-model-2-worker-[a-z0-9]{5}", pod.name)
-    assert labels_of(pod.body) == {
+    assert labels_of(pod.body()) == {
         "role": "worker",
         "app.kubernetes.io/managed-by": "grove-operator",
         "app.kubernetes.io/part-of": "demo",
@@ -67,7 +67,7 @@ def test_a_pod_is_named_labelled_and_hosted_as_grove_does_it() -> None:
         "grove.io/podcliquescalinggroup": "demo-0-model",
         "grove.io/podcliquescalinggroup-replica-index": "2",
     }
-    assert pod.body["spec"] == {
+    assert pod.body()["spec"] == {
         "containers": [{"name": "main", "image": "model"}],
         "hostname": "demo-0-model-2-worker-1",
         "subdomain": "demo-0",

@@ -7,9 +7,20 @@ import msgspec
 import pytest
 
 from api import names
-from api.reservation import State
+from api.jsons import JsonObject
+from api.reservation import ReservationSpec, State
 from api.streams import Pod, SchedulingGate
-from controller.gangs.deciding import Begin, Close, Expire, Lift, Place, Wait, next_step
+from controller.gangs import booking
+from controller.gangs.deciding import (
+    Begin,
+    Close,
+    Expire,
+    Lift,
+    Place,
+    Trim,
+    Wait,
+    next_step,
+)
 from controller.gangs.views import members_of, pinned_node
 from tests.support.clusters import pod
 from tests.support.sets import NOW, gang, member, reservation, slots_of, view
@@ -98,6 +109,43 @@ def test_a_reservation_is_closed_when_all_its_pods_are_bound() -> None:
     assert next_step(view(GANG, bound(), begun), NOW) == Close(begun)
     closed = reservation(WHOLE, State.BOUND, NOW)
     assert next_step(view(GANG, bound(), closed), NOW) == Wait(names.REASON_BOUND)
+
+
+def test_a_begun_gang_lifts_the_rest_though_one_of_its_pods_is_gone() -> None:
+    begun = reservation(WHOLE, State.LIFTING, NOW)
+    step = next_step(view(GANG, PODS[1:], begun), NOW)
+    assert isinstance(step, Lift)
+    assert [m.slot for m, _ in step.lifts] == [("a", 1), ("b", 0), ("b", 1)]
+    step = next_step(view(GANG, bound()[1:], begun), NOW)
+    assert step == Wait(names.REASON_WAITING_FOR_PODS, "a has 1 of 2 pods")
+
+
+def test_a_held_reservation_expires_also_while_the_gang_waits_for_something() -> None:
+    held = reservation(WHOLE, State.HELD, NOW)
+    assert next_step(view(GANG, PODS[1:], held), NOW) == Expire(held)
+    assert next_step(view(GANG, PODS, held, base_started=False), NOW) == Expire(held)
+
+
+def test_slots_beyond_what_the_gang_refers_to_are_taken_out_once_it_is_bound() -> None:
+    more = {**WHOLE, ("b", 2): "n3"}
+    closed = reservation(more, State.BOUND, NOW)
+    assert next_step(view(GANG, bound(), closed), NOW) == Trim(closed, frozenset({("b", 2)}))
+    patch = booking.trimmed(closed, {("b", 2)})
+    assert patch["metadata"] == {"resourceVersion": "7"}
+    left = ReservationSpec.model_validate({**closed.spec.model_dump(), **_spec(patch)})
+    assert {(g.name, s.index): s.node for g in left.groups for s in g.slots} == WHOLE
+
+
+def _spec(patch: JsonObject) -> JsonObject:
+    spec = patch["spec"]
+    assert isinstance(spec, dict)
+    return spec
+
+
+def test_released_pods_without_a_reservation_are_not_called_bound() -> None:
+    loose = [member(clique, i, gated=False) for clique, i in WHOLE]
+    step = next_step(view(GANG, loose), NOW)
+    assert step == Wait(names.REASON_LIFTING, "4 lifted pods are not bound yet")
 
 
 def test_a_replacement_takes_the_slot_of_its_predecessor() -> None:

@@ -8,13 +8,13 @@ from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.podgang import PodGangSpec, PodGangStatus
 from api.streams import Meta, Pod
+from controller.podgang import Gang
 from controller.workloads.steps import (
     Announce,
     CreateGang,
     CreatePod,
     DeleteGang,
     DeletePod,
-    Gang,
     ReferToPods,
     Report,
     SetView,
@@ -132,16 +132,37 @@ def terminating(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=meta)
 
 
-def test_a_terminating_pod_is_neither_made_again_nor_referred_to() -> None:
+def test_a_pod_that_is_being_replaced_keeps_its_place_in_the_gang() -> None:
     world = settled(SPEC)
     name = min(world.pods)
     world.pods[name] = terminating(world.pods[name])
-    (step,) = steps(world.view(), NOW)
-    assert isinstance(step, ReferToPods)
-    assert name not in str(step.groups)
+    assert steps(world.view(), NOW) == []
     del world.pods[name]
+    (step,) = steps(world.view(), NOW)
+    assert isinstance(step, CreatePod)
+    assert step.name == name
+
+
+def test_before_all_pods_were_made_the_gang_refers_only_to_those_there_are() -> None:
+    world = World(SPEC)
+    first, *_ = [step for step in steps(world.view(), NOW) if isinstance(step, CreatePod)]
+    for step in steps(world.view(), NOW):
+        if isinstance(step, CreateGang):
+            world.apply(step)
+    world.apply(first)
+    (refer,) = [step for step in steps(world.view(), NOW) if isinstance(step, ReferToPods)]
+    assert first.name in str(refer.groups)
+    world.pods[first.name] = terminating(world.pods[first.name])
+    assert not [step for step in steps(world.view(), NOW) if isinstance(step, ReferToPods)]
+
+
+def test_a_smaller_clique_is_a_smaller_gang() -> None:
+    world = settled(SPEC)
+    world.spec = set_spec(clique("prefill", 1), clique("decode", 2, 1), replicas=2)
     todo = steps(world.view(), NOW)
-    assert [step.name for step in todo if isinstance(step, CreatePod)] == [name]
+    assert len([step for step in todo if isinstance(step, DeletePod)]) == 2
+    world.settle()
+    assert world.summary() == settled(world.spec).summary()
 
 
 def test_a_set_that_is_going_away_is_left_to_garbage_collection() -> None:

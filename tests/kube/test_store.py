@@ -41,6 +41,19 @@ def test_states_that_are_not_newer_change_nothing() -> None:
     assert store.objects["", "a"].metadata.resource_version == "15"
 
 
+def test_what_is_known_from_after_a_list_outlives_it() -> None:
+    store = filled(thing("a", 1), thing("b", 2), thing("c", 3), at=3)
+    own, newer = thing("new", 101), thing("a", 102)
+    store.put(own)
+    store.put(newer)
+    store.remove(("", "c"), "103")
+    changes = store.replace([thing("a", 1), thing("b", 99), thing("c", 3)], "100")
+    assert changes == [Modified(thing("b", 2), thing("b", 99))]
+    assert set(store.objects.values()) == {own, newer, thing("b", 99)}
+    assert store.put(thing("c", 102)) == []
+    assert store.replace([thing("b", 99)], "104") == [Deleted(newer), Deleted(own)]
+
+
 def test_versions_are_numbers_not_texts() -> None:
     store = filled(thing("a", 9), at=9)
     assert store.put(thing("a", 10)) == [Modified(thing("a", 9), thing("a", 10))]

@@ -11,9 +11,7 @@ import yaml
 
 from penstock.lab import fingerprint, install, kubeconfigs, processes
 from penstock.lab.errors import LabError
-from penstock.lab.folders import Labs
 from penstock.lab.helm import Helm, chart
-from penstock.lab.install_cli import running_lab
 from penstock.lab.installation import Installation
 from penstock.lab.layout import Layout, Settings
 from penstock.lab.ports import LOOPBACK
@@ -160,12 +158,6 @@ async def test_an_interrupted_install_leaves_no_helm_behind(tmp_path: Path) -> N
 
 def test_the_chart_is_found() -> None:
     assert (chart() / "values.schema.json").is_file()
-
-
-def test_a_lab_that_does_not_run_is_said_so_with_those_that_there_are(tmp_path: Path) -> None:
-    (tmp_path / "big").mkdir()
-    with pytest.raises(LabError, match=r"no lab 'small' runs \(there are: big\)"):
-        running_lab(Labs(tmp_path), "small")
 
 
 def test_what_is_not_installed_is_said_so(layout: Layout) -> None:

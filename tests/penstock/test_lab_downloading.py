@@ -1,3 +1,4 @@
+import asyncio
 import hashlib
 import io
 import json
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.lab.downloading import Downloads, find_checksum
+from penstock.lab.downloading import Downloads, Web, find_checksum
 from penstock.lab.errors import LabError
 from penstock.lab.tools import Tool, toolset
 
@@ -149,3 +150,26 @@ def test_only_the_official_sites_are_asked() -> None:
         for url in (tool.download.url, tool.download.checksums)
     }
     assert hosts == {"dl.k8s.io", "github.com", "api.github.com", "get.helm.sh"}
+
+
+async def test_an_answer_that_is_cut_short_is_an_error_and_not_waited_for() -> None:
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
+        writer.close()
+
+    server = await asyncio.start_server(cut, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        with pytest.raises(OSError, match="IncompleteRead"):
+            await asyncio.wait_for(Web().text(f"http://{host}:{port}/sums"), 10)
+
+
+async def test_a_tarball_that_is_none_is_said_so_and_leaves_nothing(tmp_path: Path) -> None:
+    tool = ETCD
+    assert tool.download.member is not None
+    content = b"this is no tarball"
+    site = site_with(tool, content, hashlib.sha256(content).hexdigest())
+    with pytest.raises(LabError, match="downloading"):
+        await Downloads(site).fetch(tool, tmp_path / tool.name)
+    assert files_in(tmp_path) == []

@@ -8,7 +8,8 @@ from api.jsons import Json
 from api.podcliqueset import PodCliqueSetStatus
 from api.podgang import PodGangSpec, PodGangStatus
 from api.streams import Meta, Pod
-from penstock.tree import GangSeen, SetSeen, draw
+from controller.podgang import Gang
+from penstock.tree import SetSeen, draw
 from tests.support.clusters import node, pod
 from tests.support.sets import clique, set_meta, set_spec
 
@@ -43,7 +44,7 @@ def seen(
             for name, pods in groups.items()
         ]
     }
-    gang = GangSeen(
+    gang = Gang(
         Meta(name="demo-0"),
         PodGangSpec.model_validate(spec),
         PodGangStatus.model_validate(status),

@@ -202,6 +202,24 @@ def test_the_schedulers_own_name_may_be_written(scheduler: str) -> None:
     assert not problems(clique("a", pod={**POD, "schedulerName": scheduler, "nodeName": ""}))
 
 
+def test_a_set_of_more_pods_than_anybody_means_is_refused() -> None:
+    many: JsonObject = {"replicas": 3000}
+    inside = group("g", "a", counts={"replicas": 6})
+    assert not problems(
+        clique("a", counts=many), clique("b", counts={"replicas": 2000}), groups=(inside,)
+    )
+    found = problems(
+        clique("a", counts=many), clique("b", counts={"replicas": 2001}), groups=(inside,)
+    )
+    assert "20001 pods" in only(found, "spec.replicas")
+
+
+def test_a_clique_may_not_be_called_like_one_in_a_copy_of_a_group() -> None:
+    found = problems(clique("g-0-c"), clique("c"), groups=(group("g", "c"),))
+    assert "copy 0 of group 'g'" in only(found, f"{CLIQUES}[0].name")
+    assert not problems(clique("g-x-c"), clique("g-0-d"), clique("c"), groups=(group("g", "c"),))
+
+
 def test_all_problems_come_at_once_the_cycle_before_the_rest() -> None:
     found = problems(clique("A", "b", counts={"replicas": 0}), clique("b", "A", pod={}))
     assert [problem.path for problem in found] == [

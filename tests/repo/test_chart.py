@@ -134,7 +134,6 @@ def test_workloads_may_do_exactly_this(outside: Objects) -> None:
         ("scheduler.grove.io", "podgangs", f"{READ} create patch delete", ""),
         ("scheduler.grove.io", "podgangs/status", "patch", ""),
         ("", "pods", f"{READ} create delete", ""),
-        ("events.k8s.io", "events", "create patch", ""),
         ("coordination.k8s.io", "leases", "get patch", names.WORKLOADS_LEASE),
         ("coordination.k8s.io", "leases", "create", ""),
     )
@@ -153,7 +152,6 @@ def test_gangs_may_do_exactly_this(outside: Objects) -> None:
         ("", "secrets", f"{READ} patch", OURS),
         (ADMISSION, "validatingwebhookconfigurations", f"{READ} patch", "penstock"),
         (ADMISSION, "mutatingwebhookconfigurations", f"{READ} patch", "penstock"),
-        ("events.k8s.io", "events", "create patch", ""),
         ("coordination.k8s.io", "leases", "get patch", names.GANGS_LEASE),
         ("coordination.k8s.io", "leases", "create", ""),
     )

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api import names
+from api import names, quantities
 from api.streams import Node
 from scheduler import cycle, explain, invariants
 from scheduler.eligible import Constraints
 from scheduler.invariants import BrokenPlanError
 from scheduler.placing import GangRequest, NoFit, Placed, Placement, Want
 from scheduler.snapshot import Hold, Snapshot, build
-from tests.support.clusters import node, pod, racks
+from tests.support.clusters import node, racks
 
 LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 GPU = "nvidia.com/gpu"
@@ -29,7 +29,7 @@ def gang(name: str, minimum: tuple[Want, ...], **more: object) -> GangRequest:
 
 
 def stock(nodes: list[Node], *holds: Hold) -> Snapshot:
-    return build(nodes, [], holds, LEVELS)
+    return build(nodes, holds, LEVELS)
 
 
 def only(snapshot: Snapshot, request: GangRequest) -> Placement | NoFit:
@@ -88,15 +88,28 @@ def test_growth_stays_where_the_gang_lives() -> None:
     assert found.domain == ("z0", "z0-b1", "z0-b1-r1")
 
 
-def test_bound_pods_holds_and_nominated_pods_take_room() -> None:
-    nodes = racks(1, 1, 1, 4)
-    bound = pod("bound", {GPU: "8"}, spec={"nodeName": "n-0-0-0-0"})
-    ended = pod("ended", {GPU: "8"}, spec={"nodeName": "n-0-0-0-3"}, status={"phase": "Failed"})
-    next_in = pod("next", {GPU: "8"}, status={"nominatedNodeName": "n-0-0-0-1"})
-    snapshot = build(nodes, [bound, ended, next_in], [Hold("n-0-0-0-2", {GPU: 8})], LEVELS)
+def test_what_is_taken_is_not_given_again() -> None:
+    snapshot = stock(racks(1, 1, 1, 2), Hold("n-0-0-0-0", {GPU: 8}))
     found = placed(snapshot, gang("g", wants("w", 1)))
-    assert [p.node for p in found.placed] == ["n-0-0-0-3"]
+    assert [p.node for p in found.placed] == ["n-0-0-0-1"]
     assert refused(snapshot, gang("g", wants("w", 2))).fitted == 1
+
+
+def test_extras_without_room_are_refused_and_not_placed_as_nothing() -> None:
+    full = stock(racks(1, 1, 1, 1), Hold("n-0-0-0-0", {GPU: 8}))
+    found = refused(full, gang("g", (), extras=wants("w", 2, gpus=4)))
+    assert (found.fitted, found.needed) == (0, {GPU: 8, "pods": 2})
+    half = stock(racks(1, 1, 1, 1), Hold("n-0-0-0-0", {GPU: 4}))
+    some = placed(half, gang("g", (), extras=wants("w", 2, gpus=4)))
+    assert [p.want.index for p in some.placed] == [0]
+
+
+def test_no_amount_anybody_writes_can_overflow_the_engine() -> None:
+    need = quantities.amounts({"cpu": "1e30", "memory": "99999999Ei"})
+    snapshot = stock(racks(1, 1, 1, 1), *[Hold("n-0-0-0-0", need)] * 500)
+    assert (snapshot.free < 2**60).all()
+    assert (snapshot.free[:, snapshot.resources.index("cpu")] < 0).all()
+    assert refused(snapshot, gang("g", (Want("w", 0, need),))).fitted == 0
 
 
 def test_what_is_held_on_a_node_that_is_gone_is_forgotten() -> None:

@@ -18,7 +18,8 @@ from api.models import Condition
 from api.objects import condition_of
 from api.streams import Custom, Node, Pod
 from controller.gangs.views import Reservation
-from controller.gangs.world import read_gang, read_reservation
+from controller.gangs.world import read_reservation
+from controller.podgang import read_gang
 from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
@@ -158,6 +159,31 @@ class Cluster:
         found = await self.client.list_pages(RESERVATIONS, Custom, self.namespace)
         read = [read_reservation(item) for item in found.items]
         return [reservation for reservation in read if reservation is not None]
+
+    async def writes(self, verb: str, resource: str, *, seconds: float) -> int:
+        """Count the requests that the API server sees in so many seconds, from anybody."""
+        before = await self._requests(verb, resource)
+        await asyncio.sleep(seconds)
+        return await self._requests(verb, resource) - before
+
+    async def quiet(self, *resources: str) -> None:
+        """Wait until nobody writes these kinds for a second and a half."""
+
+        async def attempt() -> bool | None:
+            counts = [self.writes(v, r, seconds=1.5) for v in ("POST", "PATCH") for r in resources]
+            return sum(await asyncio.gather(*counts)) == 0 or None
+
+        await self.until(attempt, f"no writes of {', '.join(resources)}")
+
+    async def _requests(self, verb: str, resource: str) -> int:
+        metrics = (await self.client.raw_get("/metrics")).decode()
+        return sum(
+            int(float(line.rsplit(" ", 1)[1]))
+            for line in metrics.splitlines()
+            if line.startswith("apiserver_request_total{")
+            and f'resource="{resource}"' in line
+            and f'verb="{verb}"' in line
+        )
 
     async def gone(self, kind: str, name: str) -> None:
         """Wait until the object is no more."""

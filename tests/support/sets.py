@@ -10,7 +10,8 @@ from api.podcliqueset import PodCliqueSetSpec
 from api.podgang import PodGangSpec, PodGangStatus
 from api.reservation import ReservationSpec, ReservationStatus, State
 from api.streams import Meta, Owner, Pod
-from controller.gangs.views import Gang, GangView, Member, Reservation, members_of
+from controller.gangs.views import GangView, Member, Reservation, members_of
+from controller.podgang import Gang
 from tests.support.clusters import pod
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

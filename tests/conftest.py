@@ -1,0 +1,24 @@
+"""What every test run does before its first and after its last test."""
+
+import os
+
+import pytest
+
+from tests.support import leftovers
+
+
+def is_worker(config: pytest.Config) -> bool:
+    return hasattr(config, "workerinput")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not is_worker(config):
+        os.environ[leftovers.RUN] = str(os.getpid())
+        leftovers.sweep()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Workers that are stopped in the middle take nothing down, so the run's first process does."""
+    if not is_worker(session.config):
+        leftovers.sweep(ending=os.getpid())

@@ -1,0 +1,112 @@
+"""All room that is taken counts, once: by pods, by slots, by whoever is about to be bound."""
+
+import msgspec
+import pytest
+
+from api.jsons import Json
+from api.reservation import State
+from api.streams import Pod
+from controller.gangs import reporting, stocktaking
+from controller.gangs.deciding import Place, Wait, next_step
+from kube.objects import Key
+from scheduler.placing import GangRequest, NoFit
+from scheduler.snapshot import Hold
+from tests.support.clusters import pod
+from tests.support.sets import NOW, gang, member, reservation, slots_of, view
+
+GPU = {"nvidia.com/gpu": 1, "pods": 1}
+GANG = gang({"a": (2, 2)})
+SLOTS = {("a", 0): "n0", ("a", 1): "n1"}
+
+
+def keyed(*pods: Pod) -> dict[Key, Pod]:
+    return {(p.metadata.namespace, p.metadata.name): p for p in pods}
+
+
+def pinned_to(node: str, **spec: Json) -> Pod:
+    terms: Json = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+    required: Json = {"nodeSelectorTerms": terms}
+    affinity: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return pod("pinned", spec={"affinity": affinity, **spec})
+
+
+@pytest.mark.parametrize(
+    ("claimant", "node"),
+    [
+        (pod("p", spec={"nodeName": "n1"}), "n1"),
+        (pod("p", status={"nominatedNodeName": "n1"}), "n1"),
+        (pinned_to("n1"), "n1"),
+        (pinned_to("n1", schedulingGates=[{"name": "any"}]), None),
+        (pod("p"), None),
+        (pod("p", spec={"nodeName": "n1"}, status={"phase": "Failed"}), None),
+    ],
+)
+def test_a_pod_claims_room_where_it_is_or_is_about_to_be(claimant: Pod, node: str | None) -> None:
+    assert stocktaking.claim(claimant) == (Hold(node, GPU) if node else None)
+
+
+def test_a_slot_counts_until_its_pod_is_bound_and_then_the_pod_does() -> None:
+    pods = [member("a", 0, gated=False, node="n0"), member("a", 1)]
+    seen = view(GANG, pods, reservation(SLOTS, State.LIFTING))
+    taken = stocktaking.stock(keyed(*pods), [seen], [])
+    assert sorted(hold.node for hold in taken) == ["n0", "n1"]
+
+
+def test_a_slot_whose_pod_is_being_replaced_is_kept_for_its_successor() -> None:
+    seen = view(gang({"a": (2, 1)}), [member("a", 0)], reservation(SLOTS, State.BOUND))
+    taken = stocktaking.stock(keyed(member("a", 0)), [seen], [])
+    assert sorted(hold.node for hold in taken) == ["n0", "n1"]
+
+
+def test_a_lifted_pod_that_a_scheduler_nominates_counts_once() -> None:
+    lifted = member("a", 0, gated=False)
+    status = msgspec.structs.replace(lifted.status, nominated_node_name="n0")
+    pods = [msgspec.structs.replace(lifted, status=status), member("a", 1)]
+    seen = view(GANG, pods, reservation(SLOTS, State.LIFTING))
+    taken = stocktaking.stock(keyed(*pods), [seen], [])
+    assert sorted(hold.node for hold in taken) == ["n0", "n1"]
+
+
+def test_what_a_gang_that_is_gone_has_reserved_counts_until_it_is_gone_too() -> None:
+    taken = stocktaking.stock({}, [], [reservation(SLOTS, State.LIFTING)])
+    assert sorted(hold.node for hold in taken) == ["n0", "n1"]
+
+
+def test_growth_is_asked_for_near_where_the_gang_lives() -> None:
+    pods = [member("a", 0, gated=False, node="n0"), member("a", 1)]
+    seen = view(gang({"a": (1, 2)}), pods, reservation({("a", 0): "n0"}, State.BOUND))
+    step = next_step(seen, NOW)
+    assert isinstance(step, Place)
+    asked = stocktaking.request(seen, step)
+    assert asked.anchors == ("n0",)
+    assert [(want.group, want.index) for want in asked.extras] == [("a", 1)]
+
+
+def refusal(asked: GangRequest) -> NoFit:
+    return NoFit(asked, 0, {"nvidia.com/gpu": 8}, {"nvidia.com/gpu": 0}, 1, 1, {})
+
+
+def test_a_bound_gang_stays_bound_while_only_extras_wait() -> None:
+    pods = [member("a", 0, gated=False, node="n0"), member("a", 1)]
+    seen = view(gang({"a": (1, 2)}), pods, reservation({("a", 0): "n0"}, State.BOUND))
+    step = next_step(seen, NOW)
+    assert isinstance(step, Place)
+    (condition,) = reporting.status(seen, step, None, NOW).conditions
+    assert (condition.status, condition.message) == ("True", "1 further pods wait for room")
+
+
+def test_a_bound_gang_whose_minimum_grew_beyond_the_room_is_not_called_scheduled() -> None:
+    pods = [member("a", 0, gated=False, node="n0"), member("a", 1)]
+    seen = view(GANG, pods, reservation({("a", 0): "n0"}, State.BOUND))
+    step = next_step(seen, NOW)
+    assert isinstance(step, Place)
+    assert slots_of(step.minimum) == [("a", 1)]
+    asked = stocktaking.request(seen, step)
+    (condition,) = reporting.status(seen, step, refusal(asked), NOW).conditions
+    assert (condition.status, condition.reason) == ("False", "InsufficientCapacity")
+
+
+def test_a_bound_gang_that_lost_a_pod_says_so_and_stays_scheduled() -> None:
+    seen = view(GANG, [member("a", 0, gated=False, node="n0")], reservation(SLOTS, State.BOUND))
+    step = next_step(seen, NOW)
+    assert step == Wait("AllPodsBound", "a has 1 of 2 pods")
