@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from functools import partial
 
 import msgspec
 import psutil
@@ -10,12 +11,14 @@ import pytest
 
 from api import names
 from api.jsons import Json
-from kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from kube.client import Client
+from kube.resources import MUTATING_WEBHOOKS, PODCLIQUESETS, SECRETS, VALIDATING_WEBHOOKS
 from penstock.lab import processes
 from penstock.lab.errors import LabError
 from penstock.lab.helm import Helm, chart
 from penstock.lab.install import InstallOptions
 from tests.support.installed import Installed
+from tests.support.living import engine_set
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.cluster
@@ -113,6 +116,31 @@ async def test_a_killed_component_comes_back_by_itself(installed: Installed) -> 
         return record is not None and record.pid != before and processes.running(record)
 
     await eventually(another, "workloads runs again", 20)
+
+
+async def test_a_webhook_that_goes_and_comes_costs_no_admission(installed: Installed) -> None:
+    """Each attempt is a call of its own; they go on while one of two webhooks stops and starts."""
+    installation = installed.installation
+    body = engine_set("idle", pods=1, gpus=1, replicas=0)
+    answered = 0
+
+    async def admit(person: Client) -> None:
+        nonlocal answered
+        while not stop.is_set():
+            await person.apply(PODCLIQUESETS, "idle", body, "default")
+            answered += 1
+
+    stop = asyncio.Event()
+    async with installed.person() as person, asyncio.TaskGroup() as group:
+        group.create_task(admit(person))
+        for _ in range(2):
+            await asyncio.to_thread(installation.stop_component, "webhook-0")
+            seen = answered
+            await eventually(partial(lambda before: answered > before + 5, seen), "the other one")
+            await asyncio.to_thread(installation.start_component, "webhook-0")
+        stop.set()
+    async with installed.person() as person:
+        await person.delete(PODCLIQUESETS, "idle", "default")
 
 
 async def test_without_workloads_the_rest_runs(installed: Installed) -> None:

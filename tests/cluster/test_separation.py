@@ -120,6 +120,18 @@ async def test_workloads_holds_no_node_for_a_pod(installed: Installed, pod: str)
             await workloads.merge_patch(PODS, pod, NOMINATE, NAMESPACE, subresource="status")
 
 
+async def test_workloads_binds_no_pod_by_itself(installed: Installed, pod: str) -> None:
+    binding: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": pod},
+        "target": {"kind": "Node", "name": "nowhere"},
+    }
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        with pytest.raises(Forbidden, match="pods/binding"):
+            await workloads.create_in(PODS, pod, "binding", binding, NAMESPACE)
+
+
 async def test_gangs_pins_and_lifts(installed: Installed, pod: str) -> None:
     async with installed.acting(names.GANGS_ACCOUNT) as gangs:
         await gangs.merge_patch(PODS, pod, NOMINATE, NAMESPACE, subresource="status")
