@@ -29,6 +29,12 @@ def started(folder: Folder) -> dict[str, Record]:
     return found
 
 
+def ended(folder: Folder) -> set[str]:
+    """Return the components that kwokctl started and that do not run: they may never be seen."""
+    paths = folder.cluster.glob("pids/*.pid")
+    return {path.stem for path in paths if _of_pid_file(path, folder) is None}
+
+
 def forget_strangers(folder: Folder) -> None:
     """Remove pid files that name no daemon of this lab; kwokctl would signal whoever it is now."""
     for path in folder.cluster.glob("pids/*.pid"):

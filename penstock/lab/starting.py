@@ -110,14 +110,16 @@ def kubeconfig(plan: Plan) -> str:
 async def _watched(plan: Plan, command: Command, run: Run) -> None:
     """Run kwokctl, but not longer than the daemons live without which it waits for nothing."""
     task = asyncio.create_task(_run(command, run))
-    seen: dict[str, Record] = {}
+    before: set[str] = set()
     try:
         while not task.done():
             await asyncio.wait((task,), timeout=WATCH_SECONDS)
-            seen |= await asyncio.to_thread(daemons.started, plan.folder)
-            for component in daemons.dead(seen):
-                if component in _FOUNDATION:
+            now = await asyncio.to_thread(daemons.ended, plan.folder)
+            # Twice in a row, since a pid file may be seen before it is written to its end.
+            for component in _FOUNDATION:
+                if component in now & before:
                     raise LabError(_ended(plan.folder, component))
+            before = now
         finished = await task
     finally:
         if not task.done():

@@ -74,6 +74,7 @@ def test_a_pid_file_that_names_a_stranger_is_removed(tmp_path: Path) -> None:
         kept = write_pid(folder, "kube-apiserver", own.pid)
         write_pid(folder, "kube-scheduler", 2**22 + 1)
         assert list(daemons.started(folder)) == ["kube-apiserver"]
+        assert daemons.ended(folder) == {"etcd", "kube-scheduler"}
         daemons.forget_strangers(folder)
         assert not path.exists()
         assert list(kept.parent.iterdir()) == [kept]
