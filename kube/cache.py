@@ -124,6 +124,7 @@ class Cache(Generic[T]):
         self._seen = 0
         self._fruitless = 0
         self._settled = asyncio.Event()
+        self._listing = asyncio.Lock()
         self._failure: Exception | None = None
 
     def get(self, namespace: str | None, name: str) -> T | None:
@@ -203,6 +204,11 @@ class Cache(Generic[T]):
                 await self._clock.sleep(self._wait_after(error))
 
     async def _list(self, reason: str) -> None:
+        # One after the other: an older list must not be taken after a newer one.
+        async with self._listing:
+            await self._list_now(reason)
+
+    async def _list_now(self, reason: str) -> None:
         listing = await self._source.list_with(self._resource, self._read, self._scope)
         if not listing.resource_version.isdecimal():
             raise Undecodable(f"the list of {self._resource.full_name} has no resourceVersion")

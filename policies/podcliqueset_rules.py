@@ -164,7 +164,6 @@ def pods_can_be_gated(of: NamedSet) -> Iterator[Problem]:
 Rule = Callable[[NamedSet], Iterable[Problem]]
 
 
-# The most telling first, since a long message is cut at its end.
 def pods_are_not_too_many(of: NamedSet) -> Iterator[Problem]:
     """Refuse a set of more pods than anybody means."""
     if of.spec.pods > MAX_PODS:
@@ -177,21 +176,25 @@ def pods_are_not_too_many(of: NamedSet) -> Iterator[Problem]:
 
 def full_names_differ(of: NamedSet) -> Iterator[Problem]:
     """Refuse a clique called like one that a copy of a scaling group will have."""
-    grouped = {name for group in of.groups for name in group.clique_names}
+    home = {name: group.name for group in of.groups for name in group.clique_names}
     for i, clique in enumerate(of.cliques):
-        if clique.name in grouped:
-            continue
         for group in of.groups:
+            if home.get(clique.name) == group.name:
+                continue
+            # A clique of another group stands for itself by its first copy.
+            own = home.get(clique.name)
+            full = f"{own}-0-{clique.name}" if own else clique.name
             for member in group.clique_names:
-                copy = clique.name.removeprefix(f"{group.name}-").removesuffix(f"-{member}")
-                if copy.isdigit() and clique.name == f"{group.name}-{copy}-{member}":
+                copy = full.removeprefix(f"{group.name}-").removesuffix(f"-{member}")
+                if copy.isdigit() and full == f"{group.name}-{copy}-{member}":
                     yield Problem(
                         f"{CLIQUES}[{i}].name",
-                        f"{clique.name!r} is also what clique {member!r} is called in copy {copy} "
+                        f"{full!r} is also what clique {member!r} is called in copy {copy} "
                         f"of group {group.name!r}; rename one",
                     )
 
 
+# The most telling first, since a long message is cut at its end.
 RULES: Final[tuple[Rule, ...]] = (
     has_cliques,
     startup_is_acyclic,

@@ -95,7 +95,10 @@ class Placer:
         """
         key = view.gang.key
         failed = self._failed.get(key)
-        if failed is not None and self._clock.monotonic() < failed.until:
+        left = failed.until - self._clock.monotonic() if failed is not None else 0.0
+        if left > 0:
+            # Said again each time: of several wishes for one key the queue keeps only the earliest.
+            self._answers.later(key, left)
             return failed
         last = self._refused.get(key)
         current = last is not None and last.room == self._world.room
@@ -122,12 +125,21 @@ class Placer:
             await self._clock.sleep(GATHER_SECONDS)
             self._woken.clear()
             waiting, self._waiting = self._waiting, set()
-            try:
-                await self._cycle(waiting)
-            except Exception as error:  # noqa: BLE001 - a worker's edge: one bad batch ends no other
-                _log.exception("a placing cycle failed, its gangs are tried again")
-                for key in waiting:
-                    self._fail(key, error)
+            if await self._tried(waiting):
+                continue
+            # One of them is the cause, and the others must not suffer for it.
+            for key in waiting:
+                if not await self._tried({key}):
+                    self._fail(key, "the engine failed on it; see the log of gangs")
+
+    async def _tried(self, keys: set[Key]) -> bool:
+        """Run a cycle; returns whether it came to its end."""
+        try:
+            await self._cycle(keys)
+        except Exception:  # noqa: BLE001 - the edge of a worker: a bad gang must not end the process
+            _log.exception("placing %s failed", ", ".join("/".join(key) for key in sorted(keys)))
+            return False
+        return True
 
     async def _cycle(self, keys: set[Key]) -> None:
         room = self._world.room
@@ -166,21 +178,21 @@ class Placer:
             # It may have been stored. Whether it was must be known before the next snapshot.
             _log.warning("%s/%s: no answer to its reservation: %s", *key, error)
             await self._find_out(key)
-            self._fail(key, error)
+            self._fail(key, str(error))
         except ApiError as error:
-            self._fail(key, error)
+            self._fail(key, str(error))
         else:
             self._refused.pop(key, None)
             self._failed.pop(key, None)
             self._answers.decided(key)
 
-    def _fail(self, key: Key, error: Exception) -> None:
+    def _fail(self, key: Key, why: str) -> None:
         """Try again later, and ever later: what the API server refuses it may refuse for long."""
         before = self._failed.get(key)
         times = before.times + 1 if before else 1
         wait = min(LONGEST_RETRY, FIRST_RETRY * 2.0 ** min(times - 1, 16))
-        self._failed[key] = Failed(str(error), times, self._clock.monotonic() + wait)
-        _log.warning("%s/%s: not reserved, trying again in %.1f s: %s", *key, wait, error)
+        self._failed[key] = Failed(why, times, self._clock.monotonic() + wait)
+        _log.warning("%s/%s: not reserved, trying again in %.1f s: %s", *key, wait, why)
         self._answers.decided(key)
         self._answers.later(key, wait)
 
@@ -199,12 +211,17 @@ class Placer:
         self._reservations.observe(answer)
 
     async def _find_out(self, key: Key) -> None:
-        """Ask until it is known whether the reservation is there; nothing is placed meanwhile."""
-        while self._fenced() is not None:
+        """Ask until it is known whether the reservation is there; nothing is placed meanwhile.
+
+        It is asked twice, since a write may arrive after the question that was meant to find it.
+        """
+        absent = 0
+        while absent < 2 and self._fenced() is not None:
             try:
                 answer = await self._client.raw_get(RESERVATIONS.path(*key))
             except NotFound:
-                return
+                absent += 1
+                await self._clock.sleep(ASK_AGAIN_SECONDS)
             except ApiError:
                 await self._clock.sleep(ASK_AGAIN_SECONDS)
             else:

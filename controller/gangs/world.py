@@ -106,12 +106,15 @@ class World:
     def _on_gang(self, change: Change[Custom]) -> None:
         meta = (change.old if isinstance(change, Deleted) else change.new).metadata
         key = (meta.namespace, meta.name)
+        gang = None if isinstance(change, Deleted) else read_gang(change.new)
+        if gang is None and not isinstance(change, Deleted):
+            return  # the last state that could be read is closer to the truth than none
         before = self._gangs.pop(key, None)
         for _, pod in before.references() if before else ():
-            self._gang_of_pod.pop(pod, None)
+            if self._gang_of_pod.get(pod) == key:  # it may have moved to another gang by now
+                del self._gang_of_pod[pod]
         if before and before.base:
             self._waiting_for.get(before.base, set()).discard(key)
-        gang = None if isinstance(change, Deleted) else read_gang(change.new)
         if gang is not None:
             self._gangs[key] = gang
             for _, pod in gang.references():

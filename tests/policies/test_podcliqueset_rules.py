@@ -217,6 +217,9 @@ def test_a_set_of_more_pods_than_anybody_means_is_refused() -> None:
 def test_a_clique_may_not_be_called_like_one_in_a_copy_of_a_group() -> None:
     found = problems(clique("g-0-c"), clique("c"), groups=(group("g", "c"),))
     assert "copy 0 of group 'g'" in only(found, f"{CLIQUES}[0].name")
+    two = (group("a", "b-0-c"), group("a-0-b", "c"))
+    crossed = problems(clique("b-0-c"), clique("c"), groups=two)
+    assert [problem.path for problem in crossed] == [f"{CLIQUES}[{i}].name" for i in (0, 1)]
     assert not problems(clique("g-x-c"), clique("g-0-d"), clique("c"), groups=(group("g", "c"),))
 
 
