@@ -64,7 +64,6 @@ CONFIGMAPS: Final = _core("configmaps", "ConfigMap", namespaced=True)
 NAMESPACES: Final = _core("namespaces", "Namespace", namespaced=False)
 SERVICEACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount", namespaced=True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
-EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 PODCLIQUESETS: Final = Resource(
     names.GROVE_GROUP, names.GROVE_VERSION, "podcliquesets", "PodCliqueSet", namespaced=True
 )
@@ -73,13 +72,6 @@ PODGANGS: Final = Resource(
 )
 RESERVATIONS: Final = Resource(
     names.GROUP, names.VERSION, "reservations", "Reservation", namespaced=True
-)
-CRDS: Final = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    namespaced=False,
 )
 VALIDATING_WEBHOOKS: Final = Resource(
     _ADMISSION,

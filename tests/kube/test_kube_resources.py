@@ -37,6 +37,6 @@ def test_paths_that_cannot_be_meant_are_refused(
 
 def test_names_as_manifests_and_people_write_them() -> None:
     assert resources.PODS.api_version == "v1"
-    assert resources.EVENTS.api_version == "events.k8s.io/v1"
+    assert resources.LEASES.api_version == "coordination.k8s.io/v1"
     assert resources.RESERVATIONS.full_name == "reservations.penstock.dev"
     assert resources.PODS.full_name == "pods"
