@@ -17,14 +17,13 @@ from kube.client import Client
 from kube.resources import SECRETS
 from penstock.lab.installation import Installation
 from tests.support.installed import Installed
-from tests.support.killing import KillingProxy
+from tests.support.killing import KillingProxy, every_write
 from tests.support.living import Cluster, Kubectl, engine_set, tls_of
 from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 LEASE = "2"  # seconds; a successor waits that long after a kill
-MOST_WRITES = 30
 
 
 @pytest.fixture
@@ -74,28 +73,76 @@ async def check_invariants(cluster: Cluster, gang: str) -> None:
 
 
 @dataclass(frozen=True)
+class Instant:
+    """The n-th write of a kind; `gangs` dies right after it."""
+
+    what: str
+    counts: Callable[[str], bool]
+    count: int = 1
+
+
+def reserves(write: str) -> bool:
+    return "/reservations" in write and "/status" not in write
+
+
+def records(write: str) -> bool:
+    return "/reservations/" in write and "/status" in write
+
+
+def lifts(write: str) -> bool:
+    return write.startswith("PATCH") and "/pods/" in write
+
+
+def reports(write: str) -> bool:
+    return "/podgangs/" in write and "/status" in write
+
+
+def issues(write: str) -> bool:
+    return "/secrets/" in write or "webhookconfigurations" in write
+
+
+AT_THE_START = Instant("before anything", every_write, 0)
+OF_A_GANG = (
+    AT_THE_START,
+    Instant("room is reserved", reserves),
+    Instant("lifting is begun", records),
+    *(Instant(f"{n} of three are lifted", lifts, n) for n in (1, 2, 3)),
+    Instant("the ledger is closed", records, 2),
+    Instant("the gang is told", reports),
+)
+OF_GROWTH = (
+    Instant("more room is reserved", reserves),
+    Instant("the third is lifted", lifts),
+    Instant("the gang is told", reports),
+)
+
+
+@dataclass(frozen=True)
 class Killing:
-    """Runs `gangs` again and again, and kills each after one more write than the one before."""
+    """Runs `gangs` and kills it at an instant."""
 
     kubeconfig: Path
     folder: Path
 
-    async def after(
-        self, count: int, act: Callable[[], Awaitable[None]], done: Callable[[], Awaitable[object]]
-    ) -> str | None:
-        """Return the write it was killed after, or None if it was done without that many."""
+    async def at(
+        self,
+        instant: Instant,
+        act: Callable[[], Awaitable[None]],
+        done: Callable[[], Awaitable[object]],
+    ) -> list[str]:
+        """Return the writes until it was killed; none killed if the instant never came."""
         server, tls = tls_of(self.kubeconfig)
-        log = self.folder / f"{count}.log"
-        async with KillingProxy(server, tls, count) as proxy:
+        log = self.folder / "killed.log"
+        async with KillingProxy(server, tls, instant.count, instant.counts) as proxy:
             config = through(proxy, self.kubeconfig, self.folder / "through.yaml")
             async with gangs(config, log) as process:
                 proxy.pid = process.pid
                 await act()
                 survived = await _done_before_death(process, done)
         if survived:
-            return None
+            return []
         assert process.returncode == -9, log.read_text()
-        return proxy.writes[-1] if proxy.writes else "nothing"
+        return proxy.writes or ["nothing"]
 
 
 @pytest.fixture
@@ -114,90 +161,86 @@ async def nothing() -> None:
     """For what is under way already."""
 
 
-async def test_killed_after_any_write_its_successor_finishes_the_job(
+def named(instant: Instant) -> str:
+    return f"after {instant.what}"
+
+
+@pytest.mark.parametrize("instant", OF_A_GANG, ids=named)
+async def test_killed_while_it_starts_a_gang_its_successor_finishes_the_job(
+    instant: Instant, killing: Killing, cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """The gang has three pods of a whole node each."""
+    kubectl.apply(engine_set("kill", pods=3, gpus=8))
+    await cluster.pods("kill", 3)
+    assert await killing.at(instant, nothing, partial(cluster.running, "kill"))
+    await check_invariants(cluster, "kill")
+    async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
+        seen = await cluster.running("kill")
+        assert len({pod.spec.node_name for pod in seen.pods.values()}) == 3
+        await check_invariants(cluster, "kill")
+        await eventually_bound(cluster, "kill-0")
+        await done_with("kill", cluster, kubectl)
+
+
+async def test_there_is_no_write_for_a_gang_but_the_ones_it_is_killed_at(
     killing: Killing, cluster: Cluster, kubectl: Kubectl
 ) -> None:
-    """The gang has three pods of a whole node each; the run without a kill ends the loop."""
-    killed_after: list[str] = []
-    for count in range(MOST_WRITES):
-        name = f"kill{count}"
-        kubectl.apply(engine_set(name, pods=3, gpus=8))
-        await cluster.pods(name, 3)
-        killed = await killing.after(count, nothing, partial(cluster.running, name))
-        if killed is None:
-            break
-        killed_after.append(killed)
-        await check_invariants(cluster, name)
-        async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
-            seen = await cluster.running(name)
-            assert len({pod.spec.node_name for pod in seen.pods.values()}) == 3
-            await check_invariants(cluster, name)
-            (booked,) = [r for r in await cluster.reservations() if r.metadata.name == f"{name}-0"]
-            assert booked.state.value == "Bound"
-            await done_with(name, cluster, kubectl)
-    # At least: reservation, begin, three lifts, close. Else the kills hit something else.
-    kinds = Counter("status" if "/status" in write else write.split()[0] for write in killed_after)
-    assert len(killed_after) < MOST_WRITES, killed_after
-    assert kinds["POST"] == 1, killed_after
-    assert kinds["PATCH"] >= 3, killed_after
-    assert kinds["status"] >= 2, killed_after
+    """Else the test above would miss an instant."""
+    server, tls = tls_of(killing.kubeconfig)
+    async with KillingProxy(server, tls, kill_after=-1) as proxy:
+        config = through(proxy, killing.kubeconfig, killing.folder / "through.yaml")
+        async with gangs(config, killing.folder / "whole.log"):
+            kubectl.apply(engine_set("whole", pods=3, gpus=8))
+            await cluster.running("whole")
+            await eventually_bound(cluster, "whole-0")
+            await cluster.gang("whole-0", reason=names.REASON_BOUND)
+    kinds = (reserves, records, lifts, reports, issues)
+    missed = [write for write in proxy.writes if not any(kind(write) for kind in kinds)]
+    assert not missed
+    counted = Counter(kind for write in proxy.writes for kind in kinds if kind(write))
+    assert (counted[reserves], counted[records], counted[lifts]) == (1, 2, 3), proxy.writes
 
 
+@pytest.mark.parametrize("instant", OF_GROWTH, ids=named)
 async def test_killed_while_a_gang_grows_its_successor_finishes_that_too(
-    killing: Killing, cluster: Cluster, kubectl: Kubectl
+    instant: Instant, killing: Killing, cluster: Cluster, kubectl: Kubectl
 ) -> None:
     """Two pods of three are bound; the room for the third comes once `gangs` may be killed."""
-    killed_after: list[str] = []
-    for count in range(1, MOST_WRITES):
-        name, label = f"grow{count}", f"grow{count}-test"
-        await cluster.label_nodes(label, count=2)
-        kubectl.apply(engine_set(name, pods=3, minimum=2, gpus=8, selector=label))
-        async with gangs(killing.kubeconfig, killing.folder / "first.log"):
-            await cluster.gang(f"{name}-0", reason=names.REASON_BOUND)
+    label = f"grow-{OF_GROWTH.index(instant)}-test"
+    await cluster.label_nodes(label, count=2)
+    kubectl.apply(engine_set("grow", pods=3, minimum=2, gpus=8, selector=label))
+    async with gangs(killing.kubeconfig, killing.folder / "first.log"):
+        await cluster.gang("grow-0", reason=names.REASON_BOUND)
 
-        async def make_room(label: str = label) -> None:
-            await cluster.label_nodes(label, count=3)
+    async def make_room() -> None:
+        await cluster.label_nodes(label, count=3)
 
-        killed = await killing.after(count, make_room, partial(cluster.running, name))
-        if killed is None:
-            break
-        killed_after.append(killed)
-        await check_invariants(cluster, name)
-        async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
-            await cluster.running(name)
-            await check_invariants(cluster, name)
-            await done_with(name, cluster, kubectl)
-    growth = [
-        write for write in killed_after if "/reservations/" in write and "/status" not in write
-    ]
-    assert growth, killed_after
-    assert [write for write in killed_after if "/pods/" in write], killed_after
+    assert await killing.at(instant, make_room, partial(cluster.running, "grow"))
+    await check_invariants(cluster, "grow")
+    async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
+        await cluster.running("grow")
+        await check_invariants(cluster, "grow")
+        await done_with("grow", cluster, kubectl)
 
 
+@pytest.mark.parametrize("count", range(1, 5))
 async def test_killed_while_it_issues_certificates_admission_never_stops(
-    killing: Killing, installed: Installed, kubectl: Kubectl, person: Client
+    count: int, killing: Killing, installed: Installed, kubectl: Kubectl, person: Client
 ) -> None:
-    """Both Secrets are emptied, so authority, trust and leaf are all made anew."""
-    killed_after: list[str] = []
-    for count in range(MOST_WRITES):
-        for secret in (names.CA_SECRET, names.TLS_SECRET):
-            await person.merge_patch(SECRETS, secret, {"data": None}, names.NAMESPACE)
-
-        async def issued() -> None:
-            await eventually_issued(person)
-
-        killed = await killing.after(count, nothing, issued)
-        if killed is None:
-            break
-        killed_after.append(killed)
-        dry_run = kubectl.run(
-            "apply", "--dry-run=server", "-f", "-",
-            text=yaml.safe_dump(engine_set("admitted", pods=1, gpus=1)),
-        )  # fmt: skip
-        assert dry_run.returncode == 0, f"after {killed}: {dry_run.stderr}"
-    assert len(killed_after) < MOST_WRITES, killed_after
-    assert len([write for write in killed_after if "/secrets/" in write]) == 2, killed_after
-    assert len([write for write in killed_after if "webhookconfigurations" in write]) == 2
+    """Both Secrets are emptied, so authority, trust (two configurations) and leaf are made anew."""
+    for secret in (names.CA_SECRET, names.TLS_SECRET):
+        await person.merge_patch(SECRETS, secret, {"data": None}, names.NAMESPACE)
+    writes = await killing.at(
+        Instant(f"write {count}", issues, count), nothing, partial(eventually_issued, person)
+    )
+    assert len([write for write in writes if issues(write)]) == count
+    dry_run = kubectl.run(
+        "apply", "--dry-run=server", "-f", "-",
+        text=yaml.safe_dump(engine_set("admitted", pods=1, gpus=1)),
+    )  # fmt: skip
+    assert dry_run.returncode == 0, dry_run.stderr
+    async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
+        await eventually_issued(person)
 
 
 async def eventually_issued(person: Client) -> None:
@@ -208,6 +251,16 @@ async def eventually_issued(person: Client) -> None:
             if b"tls.crt" in found:
                 return
             await asyncio.sleep(0.1)
+
+
+async def eventually_bound(cluster: Cluster, reservation: str) -> None:
+    """Wait until the ledger says that the gang has its room for good."""
+
+    async def attempt() -> bool | None:
+        found = {r.metadata.name: r.state.value for r in await cluster.reservations()}
+        return found.get(reservation) == "Bound" or None
+
+    await cluster.until(attempt, f"reservation {reservation} Bound")
 
 
 async def _done_before_death(
