@@ -63,6 +63,9 @@ def structural(model: type[Model]) -> JsonObject:
 
 def _narrow(node: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
     node = _resolved(node, definitions)
+    if "x-penstock-schema" in node:
+        opaque: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        return {"description": node["description"]} | opaque if "description" in node else opaque
     kept: JsonObject = {
         key: value
         for key, value in node.items()

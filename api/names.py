@@ -23,15 +23,39 @@ WEBHOOK_SERVICE: Final = "penstock-webhook"
 GANGS_LEASE: Final = "penstock-gangs"
 WORKLOADS_LEASE: Final = "penstock-workloads"
 WEBHOOK_CONFIGURATION: Final = "penstock"
+POLICY_CONFIG: Final = "penstock-policy"
+POLICY_KEY: Final = "policy.yaml"
+# The largest node and domains there are, written by gangs for the webhook's warnings.
+CAPACITY_CONFIG: Final = "penstock-capacity"
+CAPACITY_KEY: Final = "capacity.json"
+
+# Rights that name no object: who may lift our gate, make pods of gangs, change what we manage.
+GATES_RESOURCE: Final = "schedulinggates"
+LIFT_VERB: Final = "lift"
+GANG_PODS_RESOURCE: Final = "gangpods"
+GANG_PODS_VERB: Final = "create"
 
 # On pods.
 GATE: Final = "penstock.dev/gang"
+READINESS_GATE: Final = "penstock.dev/gang-ready"
 GANG_LABEL: Final = "penstock.dev/gang"
+# One of them makes pods with the gang label a gang without any custom resource.
+GANG_SIZE_LABEL: Final = "penstock.dev/gang-size"
+GANG_MINIMUM_LABEL: Final = "penstock.dev/gang-min-available"
+QUEUE_LABEL: Final = "penstock.dev/queue"
+TOPOLOGY_LABEL: Final = "penstock.dev/topology"
+TOPOLOGY_LEVEL_LABEL: Final = "penstock.dev/topology-level"
+READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
+
+DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 # Grove's words, which manifests and tools already use.
 GROVE_GROUP: Final = "grove.io"
 GROVE_GANG_GROUP: Final = "scheduler.grove.io"
 GROVE_VERSION: Final = "v1alpha1"
+GROVE_GATE: Final = "grove.io/podgang-pending-creation"
+MNNVL_ANNOTATION: Final = "grove.io/mnnvl-group"
+UNPROTECTED_ANNOTATION: Final = "grove.io/disable-managed-resource-protection"
 PODGANG_LABEL: Final = "grove.io/podgang"
 BASE_PODGANG_LABEL: Final = "grove.io/base-podgang"
 PODCLIQUE_LABEL: Final = "grove.io/podclique"

@@ -5,11 +5,24 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from api.jsons import JsonObject
+from api.cliques import (
+    MAX_CLIQUES,
+    MAX_REPLICAS,
+    Annotations,
+    AutoScalingConfig,
+    CliqueTemplate,
+    Count,
+)
 from api.models import Conditions, Model, Name
+from api.sharing import (
+    MAX_CLAIM_TEMPLATES,
+    MAX_SHARED,
+    ClaimTemplate,
+    GroupResourceSharing,
+    SetResourceSharing,
+)
+from api.topology import TopologyConstraint
 
-MAX_CLIQUES: Final = 64
-MAX_REPLICAS: Final = 10_000
 # Of a whole set, all replicas and copies counted: beyond it nobody means what is written.
 MAX_PODS: Final = 20_000
 
@@ -22,60 +35,28 @@ class StartupType(StrEnum):
     EXPLICIT = "CliqueStartupTypeExplicit"
 
 
-class CliqueSpec(Model):
-    """How the pods of one role look and how many there are."""
+class UpdateType(StrEnum):
+    """Who deletes the pods that a change makes old."""
 
-    role_name: Annotated[
-        str, Field(max_length=253, description="What the role is called; unique in the set.")
-    ] = ""
-    replicas: Annotated[
-        int, Field(ge=0, le=MAX_REPLICAS, description="How many pods of this role a gang has.")
-    ] = 1
-    min_available: Annotated[
-        int | None,
-        Field(
-            ge=0,
-            le=MAX_REPLICAS,
-            description="How many of them a gang cannot start without; all of them if left out.",
-        ),
-    ] = None
-    starts_after: Annotated[
-        list[Name],
-        Field(
-            max_length=MAX_CLIQUES, description="Cliques that must be up before this one starts."
-        ),
-    ] = []
-    pod_spec: Annotated[
-        JsonObject,
-        Field(
-            description="The pods' spec, as in any pod template.",
-            json_schema_extra={
-                "type": "object",
-                "x-kubernetes-preserve-unknown-fields": True,
-                "additionalProperties": None,
-            },
-        ),
-    ]
-
-    @property
-    def minimum(self) -> int:
-        """The pods a gang needs of this clique."""
-        return self.replicas if self.min_available is None else self.min_available
+    ROLLING_RECREATE = "RollingRecreate"
+    ON_DELETE = "OnDelete"
 
 
-class CliqueTemplate(Model):
-    """One role of the system."""
+class UpdateStrategy(Model):
+    """How a change reaches pods that run."""
 
-    name: Annotated[Name, Field(description="The clique's name, unique in the set.")]
-    labels: Annotated[
-        dict[str, Annotated[str, Field(max_length=63)]],
-        Field(max_length=64, description="Labels for its pods."),
-    ] = {}
-    annotations: Annotated[
-        dict[str, Annotated[str, Field(max_length=16384)]],
-        Field(max_length=64, description="Annotations for its pods."),
-    ] = {}
-    spec: CliqueSpec
+    type: Annotated[
+        UpdateType,
+        Field(description="RollingRecreate replaces them in turn, OnDelete as you delete them."),
+    ] = UpdateType.ROLLING_RECREATE
+
+
+class HeadlessServiceConfig(Model):
+    """The service that gives the pods of a replica their host names."""
+
+    publish_not_ready_addresses: Annotated[
+        bool, Field(description="Whether names of pods resolve before they are ready.")
+    ] = True
 
 
 class ScalingGroupTemplate(Model):
@@ -86,17 +67,23 @@ class ScalingGroupTemplate(Model):
         list[Name],
         Field(max_length=MAX_CLIQUES, description="The cliques that belong together."),
     ]
-    replicas: Annotated[
-        int, Field(ge=0, le=MAX_REPLICAS, description="How many copies of the group to run.")
-    ] = 1
+    annotations: Annotated[Annotations, Field(description="Annotations for the group.")] = {}
+    replicas: Annotated[Count, Field(description="How many copies of the group to run.")] = 1
     min_available: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=MAX_REPLICAS,
-            description="How many copies the first gang contains; each further one is a gang.",
-        ),
+        Count,
+        Field(description="How many copies the first gang contains; each further one is a gang."),
     ] = 1
+    scale_config: Annotated[
+        AutoScalingConfig | None, Field(description="Scale the whole group by metrics.")
+    ] = None
+    resource_sharing: Annotated[
+        list[GroupResourceSharing],
+        Field(max_length=MAX_SHARED, description="Claims shared inside the group."),
+    ] = []
+    topology_constraint: Annotated[
+        TopologyConstraint | None,
+        Field(description="How close together each copy's pods must be."),
+    ] = None
 
 
 class SetTemplate(Model):
@@ -120,6 +107,29 @@ class SetTemplate(Model):
     priority_class_name: Annotated[
         str, Field(max_length=253, description="Priority of the set's gangs among others.")
     ] = ""
+    headless_service_config: Annotated[
+        HeadlessServiceConfig | None,
+        Field(description="The service that gives the pods their host names."),
+    ] = None
+    topology_constraint: Annotated[
+        TopologyConstraint | None,
+        Field(description="How close together the pods of one replica must be."),
+    ] = None
+    termination_delay: Annotated[
+        str | None,
+        Field(
+            max_length=64,
+            description="How long a gang may lack its minimum before it is made anew, as 4h.",
+        ),
+    ] = None
+    resource_claim_templates: Annotated[
+        list[ClaimTemplate],
+        Field(max_length=MAX_CLAIM_TEMPLATES, description="Claim templates, for sharing."),
+    ] = []
+    resource_sharing: Annotated[
+        list[SetResourceSharing],
+        Field(max_length=MAX_SHARED, description="Claims shared inside a replica of the set."),
+    ] = []
     pod_clique_scaling_groups: Annotated[
         list[ScalingGroupTemplate],
         Field(max_length=MAX_CLIQUES, description="Groups of cliques that scale together."),
@@ -132,6 +142,9 @@ class PodCliqueSetSpec(Model):
     replicas: Annotated[
         int, Field(ge=0, le=MAX_REPLICAS, description="How many copies of the whole system to run.")
     ] = 0
+    update_strategy: Annotated[
+        UpdateStrategy | None, Field(description="How a change reaches pods that run.")
+    ] = None
     template: SetTemplate
 
     @property

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from api.cliques import MAX_REPLICAS
 from api.models import Conditions, LongName, Model, Namespace
-from api.podcliqueset import MAX_REPLICAS
 
 
 class Phase(StrEnum):

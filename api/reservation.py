@@ -6,8 +6,8 @@ from typing import Annotated
 from pydantic import Field
 
 from api import quantities
+from api.cliques import MAX_REPLICAS
 from api.models import LongName, Model
-from api.podcliqueset import MAX_REPLICAS
 
 
 class State(StrEnum):

@@ -32,6 +32,7 @@ class Refuse:
 
     code: Code
     message: str
+    problems: tuple[Problem, ...] = ()
 
 
 Answer = Allow | Refuse
@@ -39,4 +40,5 @@ Answer = Allow | Refuse
 
 def invalid(what: str, found: Sequence[Problem]) -> Refuse:
     """Refuse an object for the problems found in it, all of them in one message."""
-    return Refuse(Code.INVALID, f"{what} cannot be accepted: {problems.summary(found)}")
+    message = f"{what} cannot be accepted: {problems.summary(found)}"
+    return Refuse(Code.INVALID, message, tuple(found))

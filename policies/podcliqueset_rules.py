@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from api.podcliqueset import MAX_PODS, CliqueTemplate, PodCliqueSetSpec, ScalingGroupTemplate
+from api.cliques import CliqueTemplate
+from api.podcliqueset import MAX_PODS, PodCliqueSetSpec, ScalingGroupTemplate
 from policies import startup_graph
 from policies.problems import Problem
 

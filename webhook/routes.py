@@ -1,23 +1,21 @@
 """Which policy answers at which path; bytes in, bytes and an HTTP status out."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from policies import admission
-from policies.admission import Request
+from policies import known, pod_admission, podcliqueset_admission, policy
+from policies.admission import Judge, Request
 from policies.answers import Answer, Code, Refuse
 from webhook import review
 from webhook.review import Review, Unanswerable, Unfit
 
 LOG: Final = logging.getLogger(__name__)
 
-Judge = Callable[[Request], Answer]
-
 PATHS: Final[Mapping[str, Judge]] = {
-    "/validate/podcliquesets": admission.judge_set,
-    "/mutate/pods": admission.judge_pod,
+    "/validate/podcliquesets": podcliqueset_admission.judge,
+    "/mutate/pods": pod_admission.judge,
 }
 
 
@@ -48,7 +46,7 @@ def answer(judge: Judge, body: bytes) -> Reply:
 
 def _judged(judge: Judge, request: Request) -> Answer:
     try:
-        return judge(request)
+        return judge(policy.BUILT_IN, known.NOTHING, request)
     except Exception:  # the edge: whatever a rule does, the API server gets an answer
         LOG.exception("judging a %s of kind %s failed", request.operation, request.kind)
         return Refuse(

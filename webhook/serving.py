@@ -7,8 +7,9 @@ from flask import Flask, Response, request
 from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import HTTPException
 
+from policies.admission import Judge
 from webhook import routes
-from webhook.routes import Judge, Reply
+from webhook.routes import Reply
 
 # A review holds the new object and the old one, each of at most 3 MiB at the API server's door.
 LARGEST_BODY: Final = 7 * 1024 * 1024

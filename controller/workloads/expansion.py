@@ -10,9 +10,10 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from api import names
+from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
 from api.objects import owner_reference
-from api.podcliqueset import CliqueTemplate, PodCliqueSetSpec, ScalingGroupTemplate
+from api.podcliqueset import PodCliqueSetSpec, ScalingGroupTemplate
 from api.streams import Meta
 from controller.workloads import naming
 from kube.resources import PODCLIQUESETS, PODGANGS, PODS

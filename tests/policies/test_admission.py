@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Final
 
 import pytest
@@ -7,9 +6,11 @@ from hypothesis import strategies as st
 
 from api import names
 from api.jsons import Json, JsonObject
-from policies import admission, answers
-from policies.admission import Operation, Request
+from policies import answers, pod_admission, podcliqueset_admission
+from policies.admission import Judge, Operation, Request
 from policies.answers import Allow, Answer, Code, Refuse
+from policies.known import NOTHING
+from policies.policy import BUILT_IN
 from policies.problems import LONGEST_MESSAGE, Problem
 
 POD: Final[JsonObject] = {"containers": [{"name": "main"}]}
@@ -21,7 +22,7 @@ def a_set(*after: Json, name: str = "llm", **metadata: Json) -> JsonObject:
 
 
 def judged(operation: str, raw: JsonObject | None, kind: str = "PodCliqueSet") -> Answer:
-    return admission.judge_set(Request(Operation(operation), kind, raw))
+    return podcliqueset_admission.judge(BUILT_IN, NOTHING, Request(Operation(operation), kind, raw))
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
@@ -55,10 +56,13 @@ def test_a_set_being_deleted_may_lose_its_finalizers_whatever_its_shape() -> Non
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_deleting_is_always_allowed(operation: str) -> None:
     assert judged(operation, None) == Allow()
-    assert admission.judge_pod(Request(Operation(operation), "Pod", None)) == Allow()
+    assert (
+        pod_admission.judge(BUILT_IN, NOTHING, Request(Operation(operation), "Pod", None))
+        == Allow()
+    )
 
 
-@pytest.mark.parametrize("judge", [admission.judge_set, admission.judge_pod])
+@pytest.mark.parametrize("judge", [podcliqueset_admission.judge, pod_admission.judge])
 @pytest.mark.parametrize(
     "request_of",
     [
@@ -69,9 +73,9 @@ def test_deleting_is_always_allowed(operation: str) -> None:
     ],
 )
 def test_objects_led_astray_are_refused_naming_the_configuration(
-    judge: Callable[[Request], Answer], request_of: tuple[str, JsonObject | None]
+    judge: Judge, request_of: tuple[str, JsonObject | None]
 ) -> None:
-    answer = judge(Request(Operation.CREATE, *request_of))
+    answer = judge(BUILT_IN, NOTHING, Request(Operation.CREATE, *request_of))
     assert isinstance(answer, Refuse)
     assert answer.code is Code.BAD_REQUEST
     assert "webhook configuration" in answer.message
@@ -79,10 +83,10 @@ def test_objects_led_astray_are_refused_naming_the_configuration(
 
 def test_a_new_gang_pod_is_patched_and_an_old_one_is_not() -> None:
     pod: JsonObject = {"metadata": {"labels": {names.GANG_LABEL: "g"}}, "spec": {}}
-    answer = admission.judge_pod(Request(Operation.CREATE, "Pod", pod))
+    answer = pod_admission.judge(BUILT_IN, NOTHING, Request(Operation.CREATE, "Pod", pod))
     assert isinstance(answer, Allow)
     assert [op["path"] for op in answer.patch] == ["/spec/schedulingGates"]
-    assert admission.judge_pod(Request(Operation.UPDATE, "Pod", pod)) == Allow()
+    assert pod_admission.judge(BUILT_IN, NOTHING, Request(Operation.UPDATE, "Pod", pod)) == Allow()
 
 
 def test_a_gang_pod_with_a_node_is_refused() -> None:
@@ -90,7 +94,7 @@ def test_a_gang_pod_with_a_node_is_refused() -> None:
         "metadata": {"labels": {names.PODGANG_LABEL: "g"}},
         "spec": {"nodeName": "n1"},
     }
-    answer = admission.judge_pod(Request(Operation.CREATE, "Pod", pod))
+    answer = pod_admission.judge(BUILT_IN, NOTHING, Request(Operation.CREATE, "Pod", pod))
     assert isinstance(answer, Refuse)
     assert answer.code is Code.INVALID
     assert "spec.nodeName: " in answer.message

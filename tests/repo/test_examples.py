@@ -8,9 +8,11 @@ from api import names
 from api.jsons import JsonObject
 from api.objects import api_version
 from api.podcliqueset import PodCliqueSetSpec
-from policies import admission, parsing
+from policies import parsing, podcliqueset_admission
 from policies.admission import Operation, Request
 from policies.answers import Allow, Code, Refuse
+from policies.known import NOTHING
+from policies.policy import BUILT_IN
 from tests.repo import checkout
 
 EXAMPLES = sorted((checkout.ROOT / "examples").glob("*.yaml"))
@@ -28,7 +30,8 @@ def spec_of(manifest: JsonObject) -> PodCliqueSetSpec:
 
 
 def judged(manifest: JsonObject) -> Allow | Refuse:
-    return admission.judge_set(Request(Operation.CREATE, "PodCliqueSet", manifest))
+    request = Request(Operation.CREATE, "PodCliqueSet", manifest)
+    return podcliqueset_admission.judge(BUILT_IN, NOTHING, request)
 
 
 def test_there_are_examples_of_both_kinds() -> None:

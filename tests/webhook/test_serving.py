@@ -15,6 +15,8 @@ from api import names
 from api.jsons import Json, JsonObject
 from policies.admission import Request
 from policies.answers import Answer
+from policies.known import Known
+from policies.policy import Policy
 from webhook import routes, serving
 
 VALIDATE: Final = "/validate/podcliquesets"
@@ -186,7 +188,7 @@ def test_a_body_that_breaks_off_is_a_bad_request(client: FlaskClient, error: Exc
 def test_a_fault_in_a_rule_is_a_refusal_and_a_traceback_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def broken(_: Request) -> Answer:
+    def broken(_policy: Policy, _known: Known, _request: Request) -> Answer:
         raise ZeroDivisionError
 
     with caplog.at_level(logging.ERROR):

@@ -1,0 +1,88 @@
+"""The policy: what a cluster's owners decide about gangs, and what holds if they decide nothing."""
+
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from api import names
+from api.models import LongName
+
+API_VERSION: Final = "policy.penstock.dev/v1"
+KIND: Final = "GangPolicy"
+
+
+class PolicyModel(BaseModel):
+    """A piece of the policy file. An unknown key is a mistake, never a thing to overlook."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
+    )
+
+
+class TopologyPolicy(PolicyModel):
+    """Whether sets may ask for closeness."""
+
+    enabled: bool = True
+
+
+class MnnvlPolicy(PolicyModel):
+    """Whether sets may ask for multi-node NVLink domains."""
+
+    enabled: bool = False
+
+
+class PodPolicy(PolicyModel):
+    """What gangs' pods are given."""
+
+    readiness_gate: Annotated[
+        bool, Field(description="Give every pod of a gang the gang's readiness gate.")
+    ] = False
+    queue: Annotated[
+        str, Field(max_length=63, description="The queue of pods that name none; empty for none.")
+    ] = ""
+
+
+class ProtectionPolicy(PolicyModel):
+    """Who may change what Penstock makes."""
+
+    enabled: bool = True
+    exempt_user_names: Annotated[list[LongName], Field(max_length=64)] = []
+
+
+class Policy(PolicyModel):
+    """All of it. A policy without any key is the built-in one."""
+
+    api_version: Literal["policy.penstock.dev/v1"] = API_VERSION
+    kind: Literal["GangPolicy"] = KIND
+    schedulers: Annotated[
+        list[LongName],
+        Field(
+            min_length=1,
+            max_length=16,
+            description="The kube-scheduler profiles that bind gangs; pods of others are not ours.",
+        ),
+    ] = [names.DEFAULT_SCHEDULER]
+    scheduler_names: Annotated[
+        dict[Annotated[str, Field(max_length=253)], LongName],
+        Field(max_length=64, description="Which name stands for which; an empty one counts too."),
+    ] = {
+        "": names.DEFAULT_SCHEDULER,
+        "kai-scheduler": names.DEFAULT_SCHEDULER,
+        "grove-scheduler": names.DEFAULT_SCHEDULER,
+    }
+    topology: TopologyPolicy = TopologyPolicy()
+    mnnvl: MnnvlPolicy = MnnvlPolicy()
+    pods: PodPolicy = PodPolicy()
+    managed_resources: ProtectionPolicy = ProtectionPolicy()
+
+    def scheduler_of(self, written: str) -> str:
+        """Give the scheduler that a pod's or clique's schedulerName stands for."""
+        return self.scheduler_names.get(written, written or names.DEFAULT_SCHEDULER)
+
+    def ours(self, written: str) -> bool:
+        """Whether pods with this schedulerName are gangs of ours."""
+        return self.scheduler_of(written) in self.schedulers
+
+
+BUILT_IN: Final = Policy()
