@@ -5,11 +5,14 @@ type, nothing but validations beside a type. `structural` narrows what pydantic 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, cast
 
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from api.kinds import Column, Kind
 from api.models import Model
+from api.validations import extension
 
 _KEPT: Final = frozenset(
     {
@@ -18,15 +21,22 @@ _KEPT: Final = frozenset(
         "properties", "items", "additionalProperties",
     }
 )  # fmt: skip
+_ANY_OBJECT: Final = MappingProxyType[str, Json](
+    {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+)
+_OPAQUE: Final = MappingProxyType[str, JsonObject]({})
 
 
-def definition(kind: Kind) -> JsonObject:
-    """Make the definition of a kind, ready to apply."""
+def definition(kind: Kind, types: Mapping[str, JsonObject] = _OPAQUE) -> JsonObject:
+    """Make the definition of a kind, ready to apply.
+
+    `types` are schemas of Kubernetes' own types; of those not there, any object is taken.
+    """
     version: JsonObject = {
         "name": kind.version,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": _object_schema(kind)},
+        "schema": {"openAPIV3Schema": _object_schema(kind, types)},
         "subresources": _subresources(kind),
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
     }
@@ -41,7 +51,7 @@ def definition(kind: Kind) -> JsonObject:
         },
         "spec": {
             "group": kind.group,
-            "scope": "Namespaced",
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
             "names": {
                 "kind": kind.kind,
                 "listKind": f"{kind.kind}List",
@@ -54,61 +64,68 @@ def definition(kind: Kind) -> JsonObject:
     }
 
 
-def structural(model: type[Model]) -> JsonObject:
+def structural(model: type[Model], types: Mapping[str, JsonObject] = _OPAQUE) -> JsonObject:
     """Give a model's schema in the dialect the API server takes."""
     schema = cast("JsonObject", model.model_json_schema(by_alias=True, mode="validation"))
     definitions = cast("Mapping[str, JsonObject]", schema.get("$defs", {}))
-    return _narrow(schema, definitions)
+    return _Narrowing(definitions, types).narrow(schema)
 
 
-def _narrow(node: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
-    node = _resolved(node, definitions)
-    if "x-penstock-schema" in node:
-        opaque: JsonObject = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        return {"description": node["description"]} | opaque if "description" in node else opaque
-    kept: JsonObject = {
-        key: value
-        for key, value in node.items()
-        if (key in _KEPT or key.startswith("x-kubernetes-")) and value is not None
-    }
-    if kept.get("default") in ("", [], {}):
-        # Absent and empty mean the same; a stored default would only be noise in every object.
-        del kept["default"]
-    if kept.get("type") == "integer":
-        # Stated, so that clients in typed languages choose a wide enough number.
-        kept["format"] = "int32" if _fits_int32(kept) else "int64"
-    if kept.get("x-kubernetes-preserve-unknown-fields"):
-        kept.pop("additionalProperties", None)
-    for key in ("items", "additionalProperties"):
-        child = kept.get(key)
-        if isinstance(child, dict):
-            kept[key] = _without_description(_narrow(child, definitions))
-        elif child is not None:
-            kept.pop(key)
-    properties = kept.get("properties")
-    if isinstance(properties, dict):
-        kept["properties"] = {
-            name: _narrow(cast("JsonObject", child), definitions)
-            for name, child in properties.items()
+@dataclass(frozen=True)
+class _Narrowing:
+    """What a schema's references lead to: parts of the model, and Kubernetes' own types."""
+
+    definitions: Mapping[str, JsonObject]
+    types: Mapping[str, JsonObject]
+
+    def narrow(self, node: JsonObject) -> JsonObject:
+        node = self._resolved(node)
+        foreign = node.get("x-penstock-schema")
+        if isinstance(foreign, str):
+            return _described(node) | self.types.get(foreign, _ANY_OBJECT)
+        kept: JsonObject = {
+            key: value
+            for key, value in node.items()
+            if (key in _KEPT or key.startswith("x-kubernetes-")) and value is not None
         }
-    return kept
+        if kept.get("default") in ("", [], {}):
+            # Absent and empty mean the same; a stored default would only be noise in every object.
+            del kept["default"]
+        if kept.get("type") == "integer":
+            # Stated, so that clients in typed languages choose a wide enough number.
+            kept["format"] = "int32" if _fits_int32(kept) else "int64"
+        for key in ("items", "additionalProperties"):
+            child = kept.get(key)
+            if isinstance(child, dict):
+                kept[key] = _without_description(self.narrow(child))
+            elif child is not None:
+                kept.pop(key)
+        properties = kept.get("properties")
+        if isinstance(properties, dict):
+            kept["properties"] = {
+                name: self.narrow(cast("JsonObject", child)) for name, child in properties.items()
+            }
+        return kept
+
+    def _resolved(self, node: JsonObject) -> JsonObject:
+        """Put referenced schemas in place and drop the `null` alternative of optional fields."""
+        options = node.get("anyOf")
+        if isinstance(options, list):
+            real = [o for o in cast("list[JsonObject]", options) if o.get("type") != "null"]
+            if len(real) != 1:
+                raise TypeError(f"no structural form for alternatives: {options}")
+            rest = {k: v for k, v in node.items() if k not in {"anyOf", "default"}}
+            node = {**real[0], **rest}
+        reference = node.get("$ref")
+        if isinstance(reference, str):
+            target = self.definitions[reference.removeprefix("#/$defs/")]
+            rest = {k: v for k, v in node.items() if k != "$ref"}
+            node = self._resolved({**target, **rest})
+        return node
 
 
-def _resolved(node: JsonObject, definitions: Mapping[str, JsonObject]) -> JsonObject:
-    """Put referenced schemas in place and drop the `null` alternative of optional fields."""
-    options = node.get("anyOf")
-    if isinstance(options, list):
-        real = [o for o in cast("list[JsonObject]", options) if o.get("type") != "null"]
-        if len(real) != 1:
-            raise TypeError(f"no structural form for alternatives: {options}")
-        rest = {k: v for k, v in node.items() if k not in {"anyOf", "default"}}
-        node = {**real[0], **rest}
-    reference = node.get("$ref")
-    if isinstance(reference, str):
-        target = definitions[reference.removeprefix("#/$defs/")]
-        rest = {k: v for k, v in node.items() if k != "$ref"}
-        node = _resolved({**target, **rest}, definitions)
-    return node
+def _described(node: JsonObject) -> JsonObject:
+    return {"description": node["description"]} if "description" in node else {}
 
 
 def _fits_int32(node: JsonObject) -> bool:
@@ -121,8 +138,8 @@ def _without_description(node: JsonObject) -> JsonObject:
     return {key: value for key, value in node.items() if key != "description"}
 
 
-def _object_schema(kind: Kind) -> JsonObject:
-    return {
+def _object_schema(kind: Kind, types: Mapping[str, JsonObject]) -> JsonObject:
+    return extension(*kind.rules) | {
         "type": "object",
         "description": kind.about,
         "required": ["spec"],
@@ -130,7 +147,7 @@ def _object_schema(kind: Kind) -> JsonObject:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": structural(kind.spec),
+            "spec": structural(kind.spec, types),
             "status": structural(kind.status),
         },
     }

@@ -11,3 +11,4 @@ MISSING_KIND: Final = 5  # a CustomResourceDefinition is not installed
 NO_CERTIFICATE: Final = 6  # TLS files did not arrive, or do not fit together
 LOST_LEASE: Final = 7  # another replica leads now; restart to stand by
 PORT_TAKEN: Final = 8
+BAD_POLICY: Final = 9  # the policy file or ConfigMap cannot be gone by

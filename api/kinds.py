@@ -5,9 +5,17 @@ from typing import Final
 
 from api import names
 from api.models import Model
+from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
-from api.podgang import PodGangSpec, PodGangStatus
+from api.podgang import PodGangStatus, ServedPodGangSpec
 from api.reservation import ReservationSpec, ReservationStatus
+from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
+from api.topology import (
+    NO_PACK_DOMAIN,
+    ClusterTopologyBindingSpec,
+    ClusterTopologyBindingStatus,
+)
+from api.validations import Validation
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,8 @@ class Kind:
     status: type[Model]
     columns: tuple[Column, ...]
     scale: Scale | None = None
+    namespaced: bool = True
+    rules: tuple[Validation, ...] = ()  # what the API server checks of the whole object
 
     @property
     def crd_name(self) -> str:
@@ -50,6 +60,12 @@ class Kind:
         return f"{self.plural}.{self.group}"
 
 
+_UPDATE: Final = ".status.updateProgress"
+BREACHED: Final = Column(
+    "MinBreached",
+    f'.status.conditions[?(@.type=="{names.MIN_AVAILABLE_BREACHED}")].status',
+    wide=True,
+)
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 KINDS: Final = (
@@ -65,9 +81,70 @@ KINDS: Final = (
         (
             Column("Replicas", ".spec.replicas", "integer"),
             Column("Available", ".status.availableReplicas", "integer"),
+            Column("Updated", ".status.updatedReplicas", "integer"),
+            Column("PCLQs-Updated", f"{_UPDATE}.updatedPodCliquesCount", "integer"),
+            Column("PCLQs-Total", f"{_UPDATE}.totalPodCliquesCount", "integer"),
+            Column("PCSGs-Updated", f"{_UPDATE}.updatedPodCliqueScalingGroupsCount", "integer"),
+            Column("PCSGs-Total", f"{_UPDATE}.totalPodCliqueScalingGroupsCount", "integer"),
             AGE,
         ),
         Scale(".spec.replicas", ".status.replicas", ".status.hpaPodSelector"),
+        rules=NO_PACK_DOMAIN,
+    ),
+    Kind(
+        names.GROVE_GROUP,
+        names.GROVE_VERSION,
+        "PodClique",
+        "podcliques",
+        ("pclq",),
+        "Pods of one role in one replica of a set, counted and scaled together.",
+        PodCliqueSpec,
+        PodCliqueStatus,
+        (
+            Column("MinAvail", ".spec.minAvailable", "integer"),
+            Column("Replicas", ".spec.replicas", "integer"),
+            Column("Ready", ".status.readyReplicas", "integer"),
+            Column("Scheduled", ".status.scheduledReplicas", "integer"),
+            Column("Updated", ".status.updatedReplicas", "integer"),
+            Column("Gated", ".status.scheduleGatedReplicas", "integer", wide=True),
+            BREACHED,
+            AGE,
+        ),
+        Scale(".spec.replicas", ".status.replicas", ".status.hpaPodSelector"),
+    ),
+    Kind(
+        names.GROVE_GROUP,
+        names.GROVE_VERSION,
+        "PodCliqueScalingGroup",
+        "podcliquescalinggroups",
+        ("pcsg",),
+        "Cliques of one replica of a set that are scaled as one.",
+        PodCliqueScalingGroupSpec,
+        PodCliqueScalingGroupStatus,
+        (
+            Column("MinAvail", ".spec.minAvailable", "integer"),
+            Column("Replicas", ".spec.replicas", "integer"),
+            Column("Available", ".status.availableReplicas", "integer"),
+            Column("Scheduled", ".status.scheduledReplicas", "integer"),
+            Column("Updated", ".status.updatedReplicas", "integer"),
+            Column("PCLQs-Updated", f"{_UPDATE}.updatedPodCliquesCount", "integer"),
+            Column("PCLQs-Total", f"{_UPDATE}.totalPodCliquesCount", "integer"),
+            BREACHED,
+            AGE,
+        ),
+        Scale(".spec.replicas", ".status.replicas", ".status.selector"),
+    ),
+    Kind(
+        names.GROVE_GROUP,
+        names.GROVE_VERSION,
+        "ClusterTopologyBinding",
+        "clustertopologybindings",
+        ("ct",),
+        "The levels of a cluster's network, from wide to narrow, and the node labels they are on.",
+        ClusterTopologyBindingSpec,
+        ClusterTopologyBindingStatus,
+        (Column("Domains", ".spec.levels[*].domain"), AGE),
+        namespaced=False,
     ),
     Kind(
         names.GROVE_GANG_GROUP,
@@ -76,7 +153,7 @@ KINDS: Final = (
         "podgangs",
         ("pg",),
         "The pods of one gang, and what became of them.",
-        PodGangSpec,
+        ServedPodGangSpec,
         PodGangStatus,
         (
             Column("Phase", ".status.phase"),

@@ -29,6 +29,13 @@ POLICY_KEY: Final = "policy.yaml"
 CAPACITY_CONFIG: Final = "penstock-capacity"
 CAPACITY_KEY: Final = "capacity.json"
 
+# On the Secret of the authority: how far its rotation is, and that a person wants one.
+ROTATION_PHASE: Final = "penstock.dev/rotation-phase"
+ROTATION_SINCE: Final = "penstock.dev/rotation-since"
+ROTATE: Final = "penstock.dev/rotate"
+ROTATED: Final = "penstock.dev/rotated"
+CERTIFICATE_ALARM: Final = "penstock.dev/certificate-alarm"
+
 # Rights that name no object: who may lift our gate, make pods of gangs, change what we manage.
 GATES_RESOURCE: Final = "schedulinggates"
 LIFT_VERB: Final = "lift"
@@ -74,6 +81,9 @@ ZONE_KEY: Final = "topology.kubernetes.io/zone"
 BLOCK_KEY: Final = "topology.kubernetes.io/block"
 RACK_KEY: Final = "topology.kubernetes.io/rack"
 HOSTNAME_KEY: Final = "kubernetes.io/hostname"
+
+# A clique or a group has fewer pods at work than it needs.
+MIN_AVAILABLE_BREACHED: Final = "MinAvailableBreached"
 
 # PodGang conditions and their reasons.
 INITIALIZED: Final = "Initialized"

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from api.cliques import (
     MAX_CLIQUES,
@@ -13,7 +13,17 @@ from api.cliques import (
     CliqueTemplate,
     Count,
 )
-from api.models import Conditions, Model, Name
+from api.models import (
+    Conditions,
+    Counted,
+    Hash,
+    Instant,
+    LongName,
+    Model,
+    Name,
+    Selector,
+    Status,
+)
 from api.sharing import (
     MAX_CLAIM_TEMPLATES,
     MAX_SHARED,
@@ -22,6 +32,7 @@ from api.sharing import (
     SetResourceSharing,
 )
 from api.topology import TopologyConstraint
+from api.validations import Validation, extension
 
 # Of a whole set, all replicas and copies counted: beyond it nobody means what is written.
 MAX_PODS: Final = 20_000
@@ -93,7 +104,7 @@ class SetTemplate(Model):
         list[CliqueTemplate],
         Field(
             max_length=MAX_CLIQUES,
-            description="The roles.",
+            description="The roles: cliques of pods that are alike.",
             json_schema_extra={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["name"],
@@ -136,8 +147,28 @@ class SetTemplate(Model):
     ] = []
 
 
+# As `PodCliqueSetSpec.pods` counts them, for `/scale`, which no webhook is asked about.
+_PODS: Final = (
+    "self.replicas * self.template.cliques.map(c, c.spec.replicas *"
+    " (has(self.template.podCliqueScalingGroups)"
+    " ? ([1] + self.template.podCliqueScalingGroups"
+    ".filter(g, c.name in g.cliqueNames).map(g, g.replicas)).max() : 1)).sum()"
+)
+FEW_PODS: Final = Validation(
+    f"{_PODS} <= {MAX_PODS}",
+    f"the set asks for more than {MAX_PODS} pods: lower replicas of the set, cliques or groups",
+    path=".replicas",
+    message_expression=(
+        f"'the set asks for %d pods, more than {MAX_PODS}:"
+        f" lower replicas of the set, cliques or groups'.format([{_PODS}])"
+    ),
+)
+
+
 class PodCliqueSetSpec(Model):
     """How many copies of the system to run, and what each consists of."""
+
+    model_config = ConfigDict(json_schema_extra=extension(FEW_PODS))
 
     replicas: Annotated[
         int, Field(ge=0, le=MAX_REPLICAS, description="How many copies of the whole system to run.")
@@ -159,11 +190,83 @@ class PodCliqueSetSpec(Model):
         return self.replicas * one
 
 
-class PodCliqueSetStatus(Model):
+class GangPhase(StrEnum):
+    """Where a gang of the set is on its way."""
+
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    FAILED = "Failed"
+    SUCCEEDED = "Succeeded"
+
+
+class GangSummary(Model):
+    """One gang of the set, in short."""
+
+    name: Annotated[LongName, Field(description="The PodGang's name.")]
+    phase: Annotated[GangPhase, Field(description="Where the gang is on its way.")]
+    conditions: Conditions = []
+
+
+class ReplicaUpdate(Model):
+    """How far a change has reached one replica of the set."""
+
+    replica_index: Annotated[Counted, Field(description="Which replica, counted from 0.")]
+    update_started_at: Annotated[
+        Instant | None, Field(description="When the change began to reach the replica.")
+    ] = None
+    update_ended_at: Annotated[
+        Instant | None, Field(description="When it had reached all of it.")
+    ] = None
+
+
+class SetUpdate(Model):
+    """How far a change of the templates has come."""
+
+    update_started_at: Annotated[
+        Instant | None, Field(description="When the change was first seen.")
+    ] = None
+    update_ended_at: Annotated[
+        Instant | None, Field(description="When it had reached every replica.")
+    ] = None
+    updated_pod_cliques_count: Annotated[
+        Counted,
+        Field(description="PodCliques outside groups that follow it, over all replicas."),
+    ] = 0
+    total_pod_cliques_count: Annotated[
+        Counted, Field(description="PodCliques outside groups, over all replicas.")
+    ] = 0
+    updated_pod_clique_scaling_groups_count: Annotated[
+        Counted, Field(description="Scaling groups that follow it, over all replicas.")
+    ] = 0
+    total_pod_clique_scaling_groups_count: Annotated[
+        Counted, Field(description="Scaling groups, over all replicas.")
+    ] = 0
+    currently_updating: Annotated[
+        list[ReplicaUpdate],
+        Field(max_length=16, description="The replicas that the change is reaching now."),
+    ] = []
+
+
+class PodCliqueSetStatus(Status):
     """How far the set has come."""
 
-    observed_generation: Annotated[int, Field(ge=0)] = 0
-    replicas: Annotated[int, Field(ge=0)] = 0
-    available_replicas: Annotated[int, Field(ge=0)] = 0
-    hpa_pod_selector: Annotated[str, Field(max_length=1024)] = ""
-    conditions: Conditions = []
+    replicas: Annotated[Counted, Field(description="Replicas that the spec asks for.")] = 0
+    updated_replicas: Annotated[
+        Counted, Field(description="Replicas made from the newest templates.")
+    ] = 0
+    available_replicas: Annotated[
+        Counted, Field(description="Replicas whose cliques and groups all have their minimum.")
+    ] = 0
+    hpa_pod_selector: Annotated[
+        Selector, Field(description="Selects the set's pods for autoscalers.")
+    ] = ""
+    pod_gang_statuses: Annotated[
+        list[GangSummary], Field(max_length=MAX_PODS, description="The set's gangs, in short.")
+    ] = []
+    current_generation_hash: Annotated[
+        Hash, Field(description="Stands for all pod templates of the set as they are now.")
+    ] = ""
+    update_progress: Annotated[
+        SetUpdate | None, Field(description="How far the last change of the templates has come.")
+    ] = None

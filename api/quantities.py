@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal
+from functools import lru_cache
 from typing import Final
 
 CPU: Final = "cpu"
@@ -13,6 +14,11 @@ MOST: Final = 2**50
 
 # For schemas: what the API server takes as an amount that is not negative.
 PATTERN: Final = r"^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
+
+# No amount takes more to write; endless digits would overflow the arithmetic.
+_LONGEST: Final = 1_024
+# Longer texts are read each time, so that what is remembered stays small.
+_LONGEST_REMEMBERED: Final = 32
 
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"
@@ -46,8 +52,9 @@ class BadQuantityError(ValueError):
 
 def parse(text: str) -> Decimal:
     """Read a quantity as the API server does; BadQuantityError names what was written."""
-    match = _FORM.fullmatch(text)
+    match = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
+        text = text[:_LONGEST_REMEMBERED]
         raise BadQuantityError(f"{text!r} is not a quantity such as 4, 500m, 1.5 or 16Gi")
     suffix = match["suffix"]
     # `1E` is an exa; `1E3` is an exponent: the pattern leaves digits only for the latter.
@@ -62,9 +69,18 @@ def whole(resource: str, text: str) -> int:
     CPU counts in thousandths, every other resource in its own unit. What is beyond any machine
     counts as MOST, so that no number somebody writes can overflow the engine.
     """
-    scale = 1000 if resource == CPU else 1
+    if len(text) > _LONGEST_REMEMBERED:
+        return _whole(text, 1000 if resource == CPU else 1)
+    return _remembered(text, 1000 if resource == CPU else 1)
+
+
+def _whole(text: str, scale: int) -> int:
     amount = parse(text) * scale
     return MOST if amount >= MOST else int(amount.to_integral_value(ROUND_CEILING))
+
+
+# A cluster writes the same few amounts over and over.
+_remembered: Final = lru_cache(maxsize=4096)(_whole)
 
 
 def amounts(quantities: Mapping[str, str]) -> dict[str, int]:

@@ -23,26 +23,30 @@ class State(StrEnum):
 class GangReference(Model):
     """Whose room it is; the UID tells a gang from its namesake made later."""
 
-    name: LongName
-    uid: Annotated[str, Field(max_length=64)]
+    name: Annotated[LongName, Field(description="The PodGang's name.")]
+    uid: Annotated[str, Field(max_length=64, description="The PodGang's UID.")]
 
 
 class Slot(Model):
     """Room for one pod of a clique, whichever pod takes it."""
 
-    index: Annotated[int, Field(ge=0, le=MAX_REPLICAS)]
-    node: LongName
+    index: Annotated[
+        int, Field(ge=0, le=MAX_REPLICAS, description="Which pod of the clique, counted from 0.")
+    ]
+    node: Annotated[LongName, Field(description="The node that the room is on.")]
 
 
 class SlotGroup(Model):
     """The slots of one clique, and what each of them takes."""
 
-    name: LongName
+    name: Annotated[LongName, Field(description="The clique's full name.")]
     requests: Annotated[
         dict[str, Annotated[str, Field(max_length=64, pattern=quantities.PATTERN)]],
         Field(max_length=64, description="What one pod takes of its node."),
     ]
-    slots: Annotated[list[Slot], Field(max_length=MAX_REPLICAS)]
+    slots: Annotated[
+        list[Slot], Field(max_length=MAX_REPLICAS, description="Room for one pod each.")
+    ]
 
 
 class ReservationSpec(Model):
@@ -60,11 +64,19 @@ class ReservationSpec(Model):
     generation: Annotated[
         int, Field(ge=0, description="The term of the leader that planned it.")
     ] = 0
-    score: Annotated[float | None, Field(ge=0, le=1)] = None
-    groups: Annotated[list[SlotGroup], Field(max_length=4096)]
+    score: Annotated[
+        float | None,
+        Field(ge=0, le=1, description="How near the slots are to each other: 1 is one rack."),
+    ] = None
+    groups: Annotated[
+        list[SlotGroup], Field(max_length=4096, description="The room, clique by clique.")
+    ]
 
 
 class ReservationStatus(Model):
     """How far the reservation has come."""
 
-    state: State = State.HELD
+    state: Annotated[
+        State,
+        Field(description="Held, Lifting, Bound at the end, or Expired or RolledBack instead."),
+    ] = State.HELD

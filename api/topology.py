@@ -2,9 +2,10 @@
 
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from api.models import LongName, Model
+from api.models import Conditions, LongName, Model
+from api.validations import Validation, extension
 
 MAX_LEVELS: Final = 16
 MAX_BACKENDS: Final = 16
@@ -19,8 +20,60 @@ Domain = Annotated[str, Field(min_length=1, max_length=63, pattern=DOMAIN_PATTER
 LabelKey = Annotated[str, Field(min_length=1, max_length=63, pattern=KEY_PATTERN)]
 
 
+# The words of the next three are Grove's, which tools look for.
+PACK_WANTED: Final = Validation(
+    "has(self.pack) || has(self.packDomain)",
+    "topologyConstraint must specify pack or deprecated packDomain",
+    path=".pack",
+    reason="FieldValueRequired",
+)
+PACKED_ONCE: Final = Validation(
+    "!(has(self.packDomain) && has(self.pack) && has(self.pack.required))",
+    "must not set both pack.required and deprecated packDomain",
+    path=".pack.required",
+)
+LEVEL_WANTED: Final = Validation(
+    "has(self.required) || has(self.preferred)",
+    "pack must specify at least one of required or preferred",
+    reason="FieldValueRequired",
+)
+
+
+def _no_pack_domain(path: str, absent: str) -> Validation:
+    return Validation(
+        f"oldSelf.hasValue() || {absent}",
+        "packDomain is deprecated and cannot be used on new workloads; use pack.required",
+        path=path,
+        reason="FieldValueForbidden",
+        on_create=True,
+    )
+
+
+# Asked of a whole set, so that sets of old, which have it, can still be changed.
+NO_PACK_DOMAIN: Final = (
+    _no_pack_domain(
+        ".spec.template.topologyConstraint.packDomain",
+        "!has(self.spec.template.topologyConstraint)"
+        " || !has(self.spec.template.topologyConstraint.packDomain)",
+    ),
+    _no_pack_domain(
+        ".spec.template.cliques",
+        "self.spec.template.cliques.all(c,"
+        " !has(c.topologyConstraint) || !has(c.topologyConstraint.packDomain))",
+    ),
+    _no_pack_domain(
+        ".spec.template.podCliqueScalingGroups",
+        "!has(self.spec.template.podCliqueScalingGroups)"
+        " || self.spec.template.podCliqueScalingGroups.all(g,"
+        " !has(g.topologyConstraint) || !has(g.topologyConstraint.packDomain))",
+    ),
+)
+
+
 class Pack(Model):
     """Into one domain of which level pods go."""
+
+    model_config = ConfigDict(json_schema_extra=extension(LEVEL_WANTED))
 
     required: Annotated[
         Domain | None,
@@ -34,6 +87,8 @@ class Pack(Model):
 
 class TopologyConstraint(Model):
     """How close together pods must, or should, be."""
+
+    model_config = ConfigDict(json_schema_extra=extension(PACK_WANTED, PACKED_ONCE))
 
     topology_name: Annotated[
         LongName | None,
@@ -86,4 +141,31 @@ class ClusterTopologyBindingSpec(Model):
             max_length=MAX_BACKENDS,
             description="Topology objects of schedulers that are managed elsewhere.",
         ),
+    ] = []
+
+
+class SchedulerTopologyStatus(Model):
+    """Whether a scheduler's own topology object says what the binding says."""
+
+    scheduler_name: Annotated[LongName, Field(description="The scheduler that reads the object.")]
+    topology_reference: Annotated[LongName, Field(description="The object's name.")]
+    in_sync: Annotated[bool, Field(description="Whether its levels are those of the binding.")]
+    scheduler_backend_topology_observed_generation: Annotated[
+        int, Field(ge=0, description="The object's generation that was looked at; 0 if none was.")
+    ] = 0
+    message: Annotated[
+        str, Field(max_length=32768, description="What differs, if something does.")
+    ] = ""
+
+
+class ClusterTopologyBindingStatus(Model):
+    """Whether schedulers know the same levels."""
+
+    observed_generation: Annotated[
+        int, Field(ge=0, description="The generation of the spec that this status speaks of.")
+    ] = 0
+    conditions: Conditions = []
+    scheduler_topology_statuses: Annotated[
+        list[SchedulerTopologyStatus],
+        Field(max_length=MAX_BACKENDS, description="How each scheduler's own object compares."),
     ] = []

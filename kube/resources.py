@@ -64,8 +64,18 @@ CONFIGMAPS: Final = _core("configmaps", "ConfigMap", namespaced=True)
 NAMESPACES: Final = _core("namespaces", "Namespace", namespaced=False)
 SERVICEACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount", namespaced=True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+ENDPOINTSLICES: Final = Resource(
+    "discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", namespaced=True
+)
 PODCLIQUESETS: Final = Resource(
     names.GROVE_GROUP, names.GROVE_VERSION, "podcliquesets", "PodCliqueSet", namespaced=True
+)
+TOPOLOGY_BINDINGS: Final = Resource(
+    names.GROVE_GROUP,
+    names.GROVE_VERSION,
+    "clustertopologybindings",
+    "ClusterTopologyBinding",
+    namespaced=False,
 )
 PODGANGS: Final = Resource(
     names.GROVE_GANG_GROUP, names.GROVE_VERSION, "podgangs", "PodGang", namespaced=True

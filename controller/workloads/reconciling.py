@@ -224,7 +224,9 @@ class Reconciler:
             "apiVersion": PODCLIQUESETS.api_version,
             "kind": PODCLIQUESETS.kind,
             "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": status.model_dump(mode="json", by_alias=True, exclude={"conditions"}),
+            "status": status.model_dump(
+                mode="json", by_alias=True, exclude={"conditions"}, exclude_none=True
+            ),
         }
         answer = await self._client.apply(
             PODCLIQUESETS, meta.name, body, meta.namespace, subresource="status"

@@ -41,6 +41,13 @@ def test_what_is_no_quantity_is_named(written: str) -> None:
         quantities.parse(written)
 
 
+def test_endless_digits_are_no_quantity() -> None:
+    assert quantities.whole("cpu", "9" * 1_000) == quantities.MOST
+    with pytest.raises(quantities.BadQuantityError, match="is not a quantity") as caught:
+        quantities.parse("9" * 2_000_000)
+    assert len(str(caught.value)) < 200
+
+
 def test_amounts_are_rounded_up_and_only_cpu_counts_in_thousandths() -> None:
     given_amounts = {"cpu": "1500u", "memory": "0.5", "nvidia.com/gpu": "8"}
     assert quantities.amounts(given_amounts) == {"cpu": 2, "memory": 1, "nvidia.com/gpu": 8}

@@ -68,6 +68,10 @@ def test_the_wheel_brings_the_whole_chart(content: set[str]) -> None:
     assert missing == set()
 
 
+def test_the_wheel_brings_the_schemas_that_definitions_are_made_with(content: set[str]) -> None:
+    assert "api/kubernetes.json" in content
+
+
 def test_the_wheel_may_not_be_published_and_carries_its_licence(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
