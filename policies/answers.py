@@ -16,6 +16,7 @@ class Code(IntEnum):
     FORBIDDEN = 403
     INVALID = 422
     INTERNAL = 500
+    UNAVAILABLE = 503
 
 
 @dataclass(frozen=True)

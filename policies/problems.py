@@ -1,6 +1,6 @@
 """What a rule reports: where in the object, what is wrong, and how to mend it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +9,8 @@ from typing_extensions import override
 # The API server hands a refusal on as one line of text; more than this nobody reads there.
 MOST_SHOWN: Final = 20
 LONGEST_MESSAGE: Final = 300
+# Nobody chooses from more, and sorting them for each problem would cost.
+_MOST_NAMES: Final = 100
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class Problem:
     def __str__(self) -> str:
         """Give `path: message`, with text out of the object kept short and on one line."""
         line = f"{self.path}: {self.message}" if self.path else self.message
+        # Cut first: a name may be as long as the whole request.
+        line = line[: LONGEST_MESSAGE + 1]
         line = "".join(char if char.isprintable() else "?" for char in line)
         return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
 
@@ -33,3 +37,12 @@ def summary(problems: Sequence[Problem]) -> str:
     if rest:
         shown.append(f"+{rest} more")
     return "; ".join(shown)
+
+
+def choice(known: Collection[str]) -> str:
+    """Say what there is to choose from, for the end of a message about what there is not."""
+    if not 0 < len(known) <= _MOST_NAMES:
+        return ""
+    names = sorted(known)
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"; there are {', '.join(names[:5])}{more}"

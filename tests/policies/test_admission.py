@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api import names
 from api.jsons import Json, JsonObject
 from policies import answers, pod_admission, podcliqueset_admission
 from policies.admission import Judge, Operation, Request
@@ -27,16 +26,20 @@ def judged(operation: str, raw: JsonObject | None, kind: str = "PodCliqueSet") -
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_a_good_set_is_let_in(operation: str) -> None:
-    assert judged(operation, a_set()) == Allow()
+    answer = judged(operation, a_set())
+    assert isinstance(answer, Allow)
+    assert answer.warnings == ()
 
 
 @pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
 def test_a_bad_set_is_refused_as_invalid_with_every_problem(operation: str) -> None:
-    answer = judged(operation, a_set("b", name="Llm"))
+    answer = judged(operation, a_set("a", name="Llm"))
     assert isinstance(answer, Refuse)
     assert answer.code is Code.INVALID
-    assert answer.message.startswith("PodCliqueSet 'Llm' cannot be accepted: metadata.name: ")
-    assert "; spec.template.cliques[0].spec.startsAfter[0]: " in answer.message
+    assert answer.message.startswith(
+        "PodCliqueSet 'Llm' cannot be accepted: spec.template.cliques[0]."
+    )
+    assert "; metadata.name: " in answer.message
 
 
 def test_a_set_of_another_shape_is_refused_by_path() -> None:
@@ -47,7 +50,7 @@ def test_a_set_of_another_shape_is_refused_by_path() -> None:
 
 
 def test_a_set_being_deleted_may_lose_its_finalizers_whatever_its_shape() -> None:
-    leaving = a_set("b", deletionTimestamp="2031-01-01T00:00:00Z")
+    leaving = a_set("a", deletionTimestamp="2031-01-01T00:00:00Z")
     assert judged("UPDATE", leaving) == Allow()
     # Nobody is born leaving: the field is the API server's to set.
     assert isinstance(judged("CREATE", leaving), Refuse)
@@ -56,10 +59,8 @@ def test_a_set_being_deleted_may_lose_its_finalizers_whatever_its_shape() -> Non
 @pytest.mark.parametrize("operation", ["DELETE", "CONNECT"])
 def test_deleting_is_always_allowed(operation: str) -> None:
     assert judged(operation, None) == Allow()
-    assert (
-        pod_admission.judge(BUILT_IN, NOTHING, Request(Operation(operation), "Pod", None))
-        == Allow()
-    )
+    gone = Request(Operation(operation), "Pod", None)
+    assert pod_admission.judge(BUILT_IN, NOTHING, gone) == Allow()
 
 
 @pytest.mark.parametrize("judge", [podcliqueset_admission.judge, pod_admission.judge])
@@ -79,25 +80,6 @@ def test_objects_led_astray_are_refused_naming_the_configuration(
     assert isinstance(answer, Refuse)
     assert answer.code is Code.BAD_REQUEST
     assert "webhook configuration" in answer.message
-
-
-def test_a_new_gang_pod_is_patched_and_an_old_one_is_not() -> None:
-    pod: JsonObject = {"metadata": {"labels": {names.GANG_LABEL: "g"}}, "spec": {}}
-    answer = pod_admission.judge(BUILT_IN, NOTHING, Request(Operation.CREATE, "Pod", pod))
-    assert isinstance(answer, Allow)
-    assert [op["path"] for op in answer.patch] == ["/spec/schedulingGates"]
-    assert pod_admission.judge(BUILT_IN, NOTHING, Request(Operation.UPDATE, "Pod", pod)) == Allow()
-
-
-def test_a_gang_pod_with_a_node_is_refused() -> None:
-    pod: JsonObject = {
-        "metadata": {"labels": {names.PODGANG_LABEL: "g"}},
-        "spec": {"nodeName": "n1"},
-    }
-    answer = pod_admission.judge(BUILT_IN, NOTHING, Request(Operation.CREATE, "Pod", pod))
-    assert isinstance(answer, Refuse)
-    assert answer.code is Code.INVALID
-    assert "spec.nodeName: " in answer.message
 
 
 def test_a_long_list_of_problems_is_cut_and_counted() -> None:

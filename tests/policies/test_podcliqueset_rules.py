@@ -1,46 +1,15 @@
-from typing import Final
-
 import pytest
 
-from api.jsons import Json, JsonObject
-from policies import parsing, podcliqueset_rules
-from policies.parsing import ParsedSet
-from policies.podcliqueset_rules import NamedSet
+from api.jsons import JsonObject
 from policies.problems import Problem
-
-CLIQUES: Final = "spec.template.cliques"
-GROUPS: Final = "spec.template.podCliqueScalingGroups"
-NONE: Final[JsonObject] = {}
-POD: Final[JsonObject] = {"containers": [{"name": "main", "image": "x"}]}
-
-
-def clique(
-    name: str, *after: Json, pod: JsonObject = POD, counts: JsonObject = NONE
-) -> dict[str, Json]:
-    return {"name": name, "spec": {"startsAfter": [*after], "podSpec": pod, **counts}}
-
-
-def group(name: str, *members: Json, counts: JsonObject = NONE) -> dict[str, Json]:
-    return {"name": name, "cliqueNames": [*members], **counts}
+from tests.policies import drafts
+from tests.policies.drafts import CLIQUES, GROUPS, clique, draft, group, only
 
 
 def problems(
-    *cliques: Json, groups: tuple[Json, ...] = (), name: str = "llm", startup: str = "AnyOrder"
+    *cliques: JsonObject, groups: tuple[JsonObject, ...] = (), name: str = "llm"
 ) -> list[Problem]:
-    template: JsonObject = {
-        "cliqueStartupType": f"CliqueStartupType{startup}",
-        "cliques": [*cliques],
-        "podCliqueScalingGroups": [*groups],
-    }
-    raw: JsonObject = {"metadata": {"name": name}, "spec": {"replicas": 1, "template": template}}
-    parsed = parsing.podcliqueset(raw)
-    assert isinstance(parsed, ParsedSet), parsed
-    return podcliqueset_rules.check(parsed.name, parsed.spec)
-
-
-def only(found: list[Problem], path: str) -> str:
-    assert [problem.path for problem in found] == [path]
-    return found[0].message
+    return drafts.problems(draft(*cliques, groups=groups, name=name))
 
 
 def test_a_whole_system_passes() -> None:
@@ -49,45 +18,10 @@ def test_a_whole_system_passes() -> None:
         clique("leader", "router", counts={"replicas": 1, "minAvailable": 1}),
         clique("worker", "leader", counts={"replicas": 4, "minAvailable": 2}),
         groups=(group("prefill", "leader", "worker", counts={"replicas": 3, "minAvailable": 2}),),
-        startup="Explicit",
     )
 
 
-def test_a_set_without_cliques_is_refused() -> None:
-    assert "at least one clique" in only(problems(), CLIQUES)
-
-
-@pytest.mark.parametrize("startup", ["AnyOrder", "InOrder", "Explicit"])
-def test_a_cycle_is_named_whatever_the_startup_type(startup: str) -> None:
-    found = problems(
-        clique("first"), clique("prefill", "router"), clique("router", "prefill"), startup=startup
-    )
-    message = only(found, f"{CLIQUES}[1].spec.startsAfter")
-    assert "prefill → router → prefill;" in message
-
-
-def test_waiting_for_oneself_is_one_problem_and_no_cycle() -> None:
-    message = only(problems(clique("a", "a")), f"{CLIQUES}[0].spec.startsAfter[0]")
-    assert message == "clique 'a' cannot start after itself"
-
-
-def test_dependencies_must_exist_and_be_named_once() -> None:
-    found = problems(clique("a"), clique("b", "a", "c", "a"))
-    assert [str(problem) for problem in found] == [
-        f"{CLIQUES}[1].spec.startsAfter[1]: there is no clique 'c'; there are a, b",
-        f"{CLIQUES}[1].spec.startsAfter[2]: names 'a' a second time",
-    ]
-
-
-def test_the_choice_of_names_is_kept_short() -> None:
-    message = only(
-        problems(*(clique(f"c{i}") for i in range(7)), clique("d", "e")),
-        f"{CLIQUES}[7].spec.startsAfter[0]",
-    )
-    assert message.endswith("there are c0, c1, c2, c3, c4 and 3 more")
-
-
-@pytest.mark.parametrize("name", ["Upper", "-a", "a-", "a.b", "a_b", "ä", "a\n", "a b"])
+@pytest.mark.parametrize("name", ["Upper", "-a", "a-", "a.b", "a_b", "ä", "a\n", "a b", ""])
 def test_names_are_dns_labels(name: str) -> None:
     assert "not a DNS label" in only(problems(clique(name)), f"{CLIQUES}[0].name")
     assert "not a DNS label" in only(problems(clique("a"), name=name), "metadata.name")
@@ -100,8 +34,19 @@ def test_good_labels_pass(name: str) -> None:
     assert not problems(clique(name), groups=(group(name, name),), name=name)
 
 
-def test_a_set_without_a_name_is_told_so() -> None:
-    assert "not a DNS label" in only(problems(clique("a"), name=""), "metadata.name")
+@pytest.mark.parametrize(
+    ("metadata", "total"),
+    [({"generateName": "s" * 40}, 46), ({"name": "", "generateName": "s" * 40}, 46), ({}, None)],
+)
+def test_a_name_yet_to_be_generated_counts_with_its_tail(
+    metadata: JsonObject, total: int | None
+) -> None:
+    found = drafts.problems({**draft(clique("c")), "metadata": metadata})
+    if total is None:
+        assert "not a DNS label" in only(found, "metadata.name")
+    else:
+        assert [problem.path for problem in found] == ["metadata.name", f"{CLIQUES}[0].name"]
+        assert f"{total} characters" in found[0].message
 
 
 def test_two_of_one_name_are_refused_at_each_later_one() -> None:
@@ -112,6 +57,30 @@ def test_two_of_one_name_are_refused_at_each_later_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "fits"),
+    [
+        ("x", "y", True),
+        ("x", "x", False),
+        (None, None, True),
+        ("", "", True),
+        ("b", None, False),
+    ],
+)
+def test_roles_differ_and_a_role_left_out_is_the_cliques_name(
+    first: str | None,
+    second: str | None,
+    fits: bool,  # noqa: FBT001
+) -> None:
+    found = problems(
+        clique("a", counts={"roleName": first}), clique("b", counts={"roleName": second})
+    )
+    if fits:
+        assert not found
+    else:
+        assert f"role of {CLIQUES}[0]" in only(found, f"{CLIQUES}[1].spec.roleName")
+
+
+@pytest.mark.parametrize(
     ("replicas", "minimum", "field"),
     [
         pytest.param(4, 4, None, id="all of them"),
@@ -119,8 +88,9 @@ def test_two_of_one_name_are_refused_at_each_later_one() -> None:
         pytest.param(4, None, None, id="minimum left out"),
         pytest.param(4, 5, "minAvailable", id="minimum above replicas"),
         pytest.param(4, 0, "minAvailable", id="minimum of zero"),
-        pytest.param(0, None, "replicas", id="no replicas"),
-        pytest.param(0, 1, "replicas", id="no replicas is said once"),
+        pytest.param(-1, None, "replicas", id="fewer than none is said once"),
+        pytest.param(-1, 1, "replicas", id="fewer than none"),
+        pytest.param(10_001, 1, "replicas", id="beyond the bound"),
     ],
 )
 def test_minimum_can_be_reached(replicas: int, minimum: int | None, field: str | None) -> None:
@@ -132,6 +102,65 @@ def test_minimum_can_be_reached(replicas: int, minimum: int | None, field: str |
     assert [p.path for p in alone] == [f"{CLIQUES}[0].spec.{name}" for name in expected]
     grouped = problems(clique("a"), groups=(group("g", "a", counts=counts),))
     assert [p.path for p in grouped] == [f"{GROUPS}[0].{name}" for name in expected]
+
+
+def test_no_copies_of_a_group_are_refused_but_no_pods_of_a_clique_mean_one() -> None:
+    assert not problems(clique("a", counts={"replicas": 0}))
+    found = problems(clique("a"), groups=(group("g", "a", counts={"replicas": 0}),))
+    assert only(found, f"{GROUPS}[0].replicas") == "must be at least 1, got 0"
+
+
+def test_a_set_has_no_fewer_copies_than_none() -> None:
+    assert not drafts.problems(drafts.edited(draft(), "spec/replicas", 0))
+    found = drafts.problems(drafts.edited(draft(), "spec/replicas", -1))
+    assert only(found, "spec.replicas") == "must be at least 0, got -1"
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "expected"),
+    [
+        pytest.param(2, 4, [], id="around the counts"),
+        pytest.param(None, 4, [], id="lowest left out"),
+        pytest.param(1, 4, ["minReplicas"], id="below the minimum"),
+        pytest.param(5, 4, ["maxReplicas"], id="the wrong way round"),
+        pytest.param(2, 3, ["maxReplicas"], id="to less than is asked for"),
+    ],
+)
+def test_a_clique_scales_within_reach(
+    lowest: int | None, highest: int, expected: list[str]
+) -> None:
+    scaling: JsonObject = {"minReplicas": lowest, "maxReplicas": highest}
+    counts: JsonObject = {"replicas": 4, "minAvailable": 2, "autoScalingConfig": scaling}
+    found = problems(clique("a", counts=counts))
+    path = f"{CLIQUES}[0].spec.autoScalingConfig"
+    assert [problem.path for problem in found] == [f"{path}.{field}" for field in expected]
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest", "expected"),
+    [
+        pytest.param(2, 4, [], id="around the counts"),
+        pytest.param(2, 3, [], id="to less than is asked for is let be"),
+        pytest.param(1, 4, ["minReplicas"], id="below the minimum"),
+        pytest.param(5, 4, ["maxReplicas"], id="the wrong way round"),
+        pytest.param(None, 3, ["maxReplicas"], id="lowest left out is replicas"),
+    ],
+)
+def test_a_group_scales_within_reach(lowest: int | None, highest: int, expected: list[str]) -> None:
+    scaling: JsonObject = {"minReplicas": lowest, "maxReplicas": highest}
+    counts: JsonObject = {"replicas": 4, "minAvailable": 2, "scaleConfig": scaling}
+    found = problems(clique("a"), groups=(group("g", "a", counts=counts),))
+    path = f"{GROUPS}[0].scaleConfig"
+    assert [problem.path for problem in found] == [f"{path}.{field}" for field in expected]
+
+
+def test_a_member_is_scaled_by_its_group_alone() -> None:
+    scaled = clique("a", counts={"autoScalingConfig": {"maxReplicas": 2}})
+    assert not problems(scaled)
+    message = only(
+        problems(scaled, groups=(group("g", "a"),)), f"{CLIQUES}[0].spec.autoScalingConfig"
+    )
+    assert "write scaleConfig there" in message
 
 
 def test_groups_take_cliques_that_exist_and_are_free() -> None:
@@ -148,9 +177,15 @@ def test_groups_take_cliques_that_exist_and_are_free() -> None:
     ]
 
 
-def test_a_group_in_a_set_without_cliques_is_not_offered_any() -> None:
-    found = problems(groups=(group("g", "a"),))
-    assert str(found[1]) == f"{GROUPS}[0].cliqueNames[0]: there is no clique 'a'"
+@pytest.mark.parametrize("delay", ["4h", "1h30m", "300ms", "0.5s", None])
+def test_a_termination_delay_is_a_duration(delay: str | None) -> None:
+    assert not drafts.problems(draft(terminationDelay=delay))
+
+
+@pytest.mark.parametrize("delay", ["0s", "0", "-4h", "4 hours", "4", "", "PT4H"])
+def test_a_termination_delay_is_longer_than_nothing(delay: str) -> None:
+    found = drafts.problems(draft(terminationDelay=delay))
+    assert repr(delay) in only(found, "spec.template.terminationDelay")
 
 
 @pytest.mark.parametrize(
@@ -174,32 +209,10 @@ def test_names_share_45_characters(
     if fits:
         assert not found
     else:
-        assert "45 fit" in only(found, f"{CLIQUES}[0].name")
-
-
-@pytest.mark.parametrize(
-    ("pod", "field", "fix"),
-    [
-        pytest.param({}, "containers", "at least one container", id="nothing"),
-        pytest.param({"containers": []}, "containers", "at least one container", id="empty"),
-        pytest.param({"containers": "x"}, "containers", "at least one container", id="text"),
-        pytest.param({**POD, "nodeName": "n1"}, "nodeName", "use nodeSelector", id="on a node"),
-        pytest.param(
-            {**POD, "schedulerName": "volcano"},
-            "schedulerName",
-            "leave schedulerName out",
-            id="foreign scheduler",
-        ),
-    ],
-)
-def test_pods_that_could_not_be_released_are_refused(pod: JsonObject, field: str, fix: str) -> None:
-    message = only(problems(clique("a", pod=pod)), f"{CLIQUES}[0].spec.podSpec.{field}")
-    assert fix in message
-
-
-@pytest.mark.parametrize("scheduler", ["", "default-scheduler"])
-def test_the_schedulers_own_name_may_be_written(scheduler: str) -> None:
-    assert not problems(clique("a", pod={**POD, "schedulerName": scheduler, "nodeName": ""}))
+        # Told at every name that counts.
+        paths = ["metadata.name", *([f"{GROUPS}[0].name"] if groups else []), f"{CLIQUES}[0].name"]
+        assert [problem.path for problem in found] == paths
+        assert all("45 fit" in problem.message for problem in found)
 
 
 def test_a_set_of_more_pods_than_anybody_means_is_refused() -> None:
@@ -224,19 +237,10 @@ def test_a_clique_may_not_be_called_like_one_in_a_copy_of_a_group() -> None:
 
 
 def test_all_problems_come_at_once_the_cycle_before_the_rest() -> None:
-    found = problems(clique("A", "b", counts={"replicas": 0}), clique("b", "A", pod={}))
+    found = problems(clique("A", "b", counts={"replicas": -1}), clique("b", "A", pod={}))
     assert [problem.path for problem in found] == [
         f"{CLIQUES}[0].spec.startsAfter",
         f"{CLIQUES}[0].name",
         f"{CLIQUES}[0].spec.replicas",
         f"{CLIQUES}[1].spec.podSpec.containers",
     ]
-
-
-def test_no_rule_is_left_out_of_the_tuple() -> None:
-    written = {
-        name
-        for name, value in vars(podcliqueset_rules).items()
-        if getattr(value, "__annotations__", {}).get("of") is NamedSet and name[0] != "_"
-    }
-    assert written == {getattr(rule, "__name__", "") for rule in podcliqueset_rules.RULES}

@@ -1,0 +1,113 @@
+"""Which cliques a set has, and what they wait for before they start."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from api.cliques import MAX_CLIQUES
+from api.podcliqueset import StartupType
+from policies import reading, startup_graph
+from policies.podcliqueset_view import CLIQUES, GROUPS, Case, SetView
+from policies.problems import Problem, choice
+from policies.rules import Rule
+
+# Far more than are taken; who has so many is told of a cycle among these all the same.
+_MOST_SEARCHED: Final = 2_000
+# Of a longer cycle only so many names are shown before and after what is left out.
+_SHOWN: Final = 4
+
+
+def startup_is_acyclic(case: Case) -> Iterator[Problem]:
+    """Refuse cliques that wait for each other, whatever the startup type is today."""
+    edges: dict[str, list[str]] = {}
+    place: dict[str, int] = {}
+    cliques = reading.items(case.set.template.get("cliques"))
+    for i, raw in enumerate(cliques[:_MOST_SEARCHED]):
+        clique = reading.mapping(raw)
+        name = reading.name(clique.get("name"))
+        if name is None:
+            continue
+        place.setdefault(name, i)
+        after = reading.listed(reading.mapping(clique.get("spec")).get("startsAfter"), MAX_CLIQUES)
+        # A clique that waits for itself is another rule's problem.
+        waits_for = [each for _, each in after if each != name]
+        edges.setdefault(name, []).extend(waits_for)
+    for cycle in startup_graph.cycles(edges):
+        yield Problem(
+            f"{CLIQUES}[{place[cycle[0]]}].spec.startsAfter",
+            f"cliques wait for each other: {_path(cycle)}; take one of these dependencies out",
+        )
+
+
+def has_cliques(case: Case) -> Iterator[Problem]:
+    """Refuse a set without anything to run, or with more parts than anybody means."""
+    for path, what in ((CLIQUES, "cliques"), (GROUPS, "podCliqueScalingGroups")):
+        found = case.set.template.get(what)
+        if isinstance(found, list) and len(found) > MAX_CLIQUES:
+            yield Problem(path, f"at most {MAX_CLIQUES} are taken, got {len(found)}")
+    if case.set.template.get("cliques") == []:
+        yield Problem(CLIQUES, "is empty; a set needs at least one clique")
+
+
+def startup_type_is_known(case: Case) -> Iterator[Problem]:
+    """Refuse a startup type that is none."""
+    written = reading.text(case.set.template.get("cliqueStartupType"))
+    types = [each.value for each in StartupType]
+    if written is not None and written not in types:
+        yield Problem(
+            "spec.template.cliqueStartupType", f"{written!r} is none of {', '.join(types)}"
+        )
+
+
+def nothing_waits_for_itself(case: Case) -> Iterator[Problem]:
+    """Refuse a cycle of one."""
+    for clique in case.set.cliques:
+        for j, name in clique.starts_after:
+            if name == clique.name:
+                yield Problem(
+                    f"{clique.path}.spec.startsAfter[{j}]",
+                    f"clique {name!r} cannot start after itself",
+                )
+
+
+def starts_after_is_known(case: Case) -> Iterator[Problem]:
+    """Refuse a dependency on nothing, or named twice, where the order counts."""
+    if is_explicit(case.set):
+        yield from loose_dependencies(case.set)
+
+
+def is_explicit(of: SetView) -> bool:
+    """Tell whether cliques start in the order they name."""
+    return of.template.get("cliqueStartupType") == StartupType.EXPLICIT.value
+
+
+def loose_dependencies(of: SetView) -> Iterator[Problem]:
+    """Find dependencies that say nothing."""
+    known = of.known_cliques
+    for clique in of.cliques:
+        seen: set[str] = set()
+        for j, name in clique.starts_after:
+            path = f"{clique.path}.spec.startsAfter[{j}]"
+            if not name:
+                yield Problem(path, "is empty; name a clique or take the entry out")
+            elif name in seen:
+                yield Problem(path, f"names {name!r} a second time")
+            elif known is not None and name not in known:
+                yield Problem(path, f"there is no clique {name!r}{choice(known)}")
+            seen.add(name)
+
+
+def _path(cycle: tuple[str, ...]) -> str:
+    whole = [*cycle, cycle[0]]
+    left_out = len(whole) - 2 * _SHOWN
+    if left_out > 1:
+        whole[_SHOWN:-_SHOWN] = [f"… {left_out} more …"]
+    return " → ".join(whole)
+
+
+RULES: Final[tuple[Rule[Case], ...]] = (
+    Rule(startup_is_acyclic, ("2.3.11",)),
+    Rule(has_cliques, ("2.3.6",)),
+    Rule(nothing_waits_for_itself, ("2.3.10",)),
+    Rule(starts_after_is_known, ("2.3.10", "2.3.11")),
+    Rule(startup_type_is_known, ("2.3.2",)),
+)

@@ -1,0 +1,213 @@
+"""What pods of a set may look like, beyond what the API server checks when they are made."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from api.jsons import Json, JsonObject
+from policies import podspec_shapes, reading, reserved_words, syntax
+from policies.podcliqueset_view import Case, Clique
+from policies.problems import Problem, choice
+from policies.rules import Rule
+
+RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
+CONTAINER_LISTS: Final = ("initContainers", "containers")
+# More than are taken, so that those that are too many cost little.
+MOST_KEYS: Final = 256
+# Nobody writes more containers, or more terms of node affinity; what comes after is not looked at.
+MOST_LOOKED_AT: Final = 1_024
+# The API server's own bound on the annotations of one object.
+MOST_ANNOTATION_BYTES: Final = 256 * 1024
+
+
+def pods_have_containers(case: Case) -> Iterator[Problem]:
+    """Refuse pods that the API server would not take."""
+    for clique in case.set.cliques:
+        if not isinstance(reading.mapping(clique.raw.get("spec")).get("podSpec"), dict):
+            continue
+        containers = clique.pod.get("containers")
+        if containers is None or containers == []:
+            yield Problem(f"{clique.pod_path}.containers", "a pod needs at least one container")
+
+
+def pods_start_without_visitors(case: Case) -> Iterator[Problem]:
+    """Refuse containers that the API server only takes in pods that run."""
+    for clique in case.set.cliques:
+        if clique.pod.get("ephemeralContainers"):
+            yield Problem(
+                f"{clique.pod_path}.ephemeralContainers",
+                "can only be added to pods that run, with kubectl debug; leave it out",
+            )
+
+
+def pods_have_their_shape(case: Case) -> Iterator[Problem]:
+    """Refuse pods whose fields are of other types."""
+    for clique in case.set.cliques:
+        yield from podspec_shapes.misfits(clique.pod_path, clique.pod, podspec_shapes.POD)
+
+
+def pods_can_be_pinned(case: Case) -> Iterator[Problem]:
+    """Refuse pods that would be on a node already, or could never be sent to one."""
+    for clique in case.set.cliques:
+        if reading.text(clique.pod.get("nodeName")):
+            yield Problem(
+                f"{clique.pod_path}.nodeName",
+                "a pod that waits for its gang cannot be on a node already; "
+                "leave nodeName out and use nodeSelector or affinity",
+            )
+        terms = _node_terms(clique.pod)
+        few = isinstance(terms, list) and len(terms) <= MOST_LOOKED_AT
+        if few and not any(_says_something(term) for term in reading.items(terms)):
+            yield Problem(
+                f"{clique.pod_path}.affinity.nodeAffinity"
+                ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
+                "only holds empty terms, which no node matches; say something in one of them, or "
+                "leave the node affinity out",
+            )
+
+
+def pods_are_spread_by_gangs(case: Case) -> Iterator[Problem]:
+    """Refuse, on a new set, spreading that the placement of gangs does not look at."""
+    for clique in case.set.cliques:
+        if case.is_new and clique.pod.get("topologySpreadConstraints") is not None:
+            yield Problem(
+                f"{clique.pod_path}.topologySpreadConstraints",
+                "pods of a gang are placed by its topology constraints, and this could keep them "
+                "from the nodes they get; leave it out",
+            )
+
+
+def restart_policies_are_known(case: Case) -> Iterator[Problem]:
+    """Refuse restart policies that pods do not have; the three they have pass as written."""
+    for clique in case.set.cliques:
+        written = reading.text(clique.pod.get("restartPolicy"))
+        if written is not None and written not in RESTART_POLICIES:
+            yield Problem(
+                f"{clique.pod_path}.restartPolicy",
+                f"{written!r} is none of {', '.join(RESTART_POLICIES)}",
+            )
+
+
+def one_scheduler_is_meant(case: Case) -> Iterator[Problem]:
+    """Refuse schedulers that gangs are not placed for, and two of them in one set."""
+    policy = case.policy
+    known = {*policy.schedulers, *policy.scheduler_names.values()}
+    meant: tuple[str, Clique] | None = None
+    for clique in case.set.cliques:
+        written = clique.pod.get("schedulerName")
+        if written is not None and not isinstance(written, str):
+            continue
+        path = f"{clique.pod_path}.schedulerName"
+        scheduler = policy.scheduler_of(written or "")
+        if scheduler not in known:
+            yield Problem(
+                path,
+                f"gangs are not placed for {scheduler!r}, which would not heed their places; "
+                f"leave schedulerName out{choice(known)}",
+            )
+            continue
+        meant = meant or (scheduler, clique)
+        if scheduler != meant[0]:
+            yield Problem(
+                path,
+                f"means {scheduler!r}, but {meant[1].path} means {meant[0]!r}; all cliques of a "
+                "set need the same",
+            )
+
+
+def variables_are_named(case: Case) -> Iterator[Problem]:
+    """Refuse environment variables of no name, a bad one, or that of another."""
+    for clique in case.set.cliques:
+        for which in CONTAINER_LISTS:
+            for k, container in enumerate(reading.items(clique.pod.get(which))[:MOST_LOOKED_AT]):
+                variables = reading.mapping(container).get("env")
+                if isinstance(variables, list) and variables:
+                    yield from _variables(f"{clique.pod_path}.{which}[{k}].env", variables)
+
+
+def labels_are_spelled_well(case: Case) -> Iterator[Problem]:
+    """Refuse labels and annotations that no object could carry."""
+    for clique in case.set.cliques:
+        labels = reading.mapping(clique.raw.get("labels"))
+        for key, value in islice(labels.items(), MOST_KEYS):
+            yield from _key(f"{clique.path}.labels", key)
+            if isinstance(value, str) and not syntax.is_value(value):
+                yield Problem(
+                    f"{clique.path}.labels[{key}]",
+                    f"{value!r} cannot be a label's value: {syntax.VALUE_RULE}",
+                )
+    for part in case.set.parts:
+        path = f"{part.path}.annotations"
+        annotations = reading.mapping(part.raw.get("annotations"))
+        size = 0
+        for key, value in islice(annotations.items(), MOST_KEYS):
+            yield from _key(path, key.lower())
+            size += len(key.encode(errors="replace"))
+            size += len(value.encode(errors="replace")) if isinstance(value, str) else 0
+        if size > MOST_ANNOTATION_BYTES:
+            yield Problem(path, f"take {size} bytes; at most {MOST_ANNOTATION_BYTES} are taken")
+
+
+def membership_is_not_claimed(case: Case) -> Iterator[Problem]:
+    """Refuse labels and annotations by which pods would pass for those of another gang."""
+    for clique in case.set.cliques:
+        for key in islice(reading.mapping(clique.raw.get("labels")), MOST_KEYS):
+            if reserved_words.is_reserved_label(key):
+                yield Problem(
+                    f"{clique.path}.labels[{key}]",
+                    "says which gang a pod belongs to, which only Penstock writes; leave it out",
+                )
+        for key in islice(reading.mapping(clique.raw.get("annotations")), MOST_KEYS):
+            if reserved_words.is_reserved_annotation(key):
+                yield Problem(
+                    f"{clique.path}.annotations[{key}]",
+                    "makes a pod the mirror of a static one, which its kubelet deletes; "
+                    "leave it out",
+                )
+
+
+RULES: Final[tuple[Rule[Case], ...]] = (
+    Rule(pods_have_containers),
+    Rule(pods_start_without_visitors),
+    Rule(pods_have_their_shape),
+    Rule(pods_can_be_pinned, ("2.3.17",)),
+    Rule(pods_are_spread_by_gangs, ("2.3.17",)),
+    Rule(restart_policies_are_known, ("2.3.16",)),
+    Rule(one_scheduler_is_meant, ("2.3.8",)),
+    Rule(variables_are_named, ("2.3.18",)),
+    Rule(labels_are_spelled_well, ("2.3.7",)),
+    Rule(membership_is_not_claimed),
+)
+
+
+def _node_terms(pod: JsonObject) -> Json:
+    affinity = reading.mapping(reading.mapping(pod.get("affinity")).get("nodeAffinity"))
+    required = reading.mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
+    return required.get("nodeSelectorTerms")
+
+
+def _says_something(term: Json) -> bool:
+    # What cannot be read counts: the definition refuses it.
+    return not isinstance(term, dict) or any(
+        term.get(part) for part in ("matchExpressions", "matchFields")
+    )
+
+
+def _variables(path: str, variables: list[Json]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for i, name in enumerate(reading.names(variables)):
+        if name is None:
+            continue
+        if not syntax.is_variable(name):
+            yield Problem(
+                f"{path}[{i}].name",
+                f"{name!r} is no name for a variable: {syntax.VARIABLE_RULE}",
+            )
+        elif name in seen:
+            yield Problem(f"{path}[{i}].name", f"sets {name!r} a second time; take one out")
+        seen.add(name)
+
+
+def _key(path: str, key: str) -> Iterator[Problem]:
+    if not syntax.is_key(key):
+        yield Problem(f"{path}[{key}]", f"is no key: {syntax.KEY_RULE}")

@@ -1,0 +1,128 @@
+"""Which types the fields of a pod's spec have, where people write most of it.
+
+The definitions say so in full, but only after the webhook that fills in defaults; what is wrong
+here is told together with everything else that is wrong.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from types import MappingProxyType
+from typing import Final
+
+from api.jsons import Json, JsonObject
+from policies.problems import Problem
+
+# Of longer lists only so many are looked at: the definitions look at all.
+MOST_LOOKED_AT: Final = 256
+
+_WORDS: Final[Mapping[type, str]] = MappingProxyType(
+    {
+        str: "must be a string",
+        int: "must be a whole number",
+        bool: "must be true or false",
+        list: "must be a list",
+        dict: "must be an object",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """An object's fields by their type, those it must have, and what its lists of objects hold."""
+
+    fields: Mapping[str, type]
+    required: tuple[str, ...] = ()
+    items: Mapping[str, "Shape"] = field(default_factory=dict)
+
+    def holds(self, value: JsonObject) -> bool:
+        """Tell, in little time, of nearly all objects that fit that they do."""
+        if self.items:
+            return False
+        fields = self.fields
+        for name, inner in value.items():
+            if type(inner) is not fields.get(name):
+                return False
+        for name in self.required:  # noqa: SIM110  # a generator takes longer than all of the rest
+            if name not in value:
+                return False
+        return True
+
+
+def _typed(
+    string: str = "", integer: str = "", boolean: str = "", array: str = "", object_: str = ""
+) -> Mapping[str, type]:
+    named = {str: string, int: integer, bool: boolean, list: array, dict: object_}
+    return {name: kind for kind, each in named.items() for name in each.split()}
+
+
+VARIABLE: Final = Shape(_typed(string="name value", object_="valueFrom"), ("name",))
+PORT: Final = Shape(
+    _typed(string="hostIP name protocol", integer="containerPort hostPort"), ("containerPort",)
+)
+MOUNT: Final = Shape(
+    _typed(
+        string="mountPath mountPropagation name recursiveReadOnly subPath subPathExpr",
+        boolean="readOnly",
+        array="bindMountOptions",
+    ),
+    ("mountPath", "name"),
+)
+CONTAINER: Final = Shape(
+    _typed(
+        array="args command env envFrom ports resizePolicy restartPolicyRules volumeDevices "
+        "volumeMounts",
+        string="image imagePullPolicy name restartPolicy terminationMessagePath "
+        "terminationMessagePolicy workingDir",
+        object_="lifecycle livenessProbe readinessProbe resources securityContext startupProbe",
+        boolean="stdin stdinOnce tty",
+    ),
+    ("name",),
+    {"env": VARIABLE, "ports": PORT, "volumeMounts": MOUNT},
+)
+POD: Final = Shape(
+    _typed(
+        integer="activeDeadlineSeconds priority terminationGracePeriodSeconds",
+        object_="affinity dnsConfig nodeSelector os overhead resources schedulingGroup "
+        "securityContext",
+        boolean="automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID "
+        "hostUsers setHostnameAsFQDN shareProcessNamespace",
+        array="containers ephemeralContainers evictionResponders hostAliases imagePullSecrets "
+        "initContainers readinessGates resourceClaims schedulingGates tolerations "
+        "topologySpreadConstraints volumes",
+        string="dnsPolicy hostname hostnameOverride nodeName preemptionPolicy priorityClassName "
+        "restartPolicy runtimeClassName schedulerName serviceAccount serviceAccountName subdomain",
+    ),
+    # That it has containers is a rule, since an empty list will not do either.
+    items={"containers": CONTAINER, "initContainers": CONTAINER},
+)
+
+
+def misfits(path: str, value: JsonObject, shape: Shape) -> Iterator[Problem]:
+    """Find fields of other types, and objects in lists that lack what they must have."""
+    for name in shape.required:
+        if value.get(name) is None:
+            yield Problem(f"{path}.{name}", "is required")
+    for name, inner in value.items():
+        kind = shape.fields.get(name)
+        if kind is None or inner is None:
+            continue
+        if not _fits(inner, kind):
+            yield Problem(f"{path}.{name}", _WORDS[kind])
+        elif name in shape.items and isinstance(inner, list):
+            yield from _inside(f"{path}.{name}", inner, shape.items[name])
+
+
+def _inside(path: str, items: list[Json], shape: Shape) -> Iterator[Problem]:
+    for i, item in enumerate(islice(items, MOST_LOOKED_AT)):
+        if not isinstance(item, dict):
+            yield Problem(f"{path}[{i}]", "must be an object")
+        elif not shape.holds(item):
+            yield from misfits(f"{path}[{i}]", item, shape)
+
+
+def _fits(value: Json, kind: type) -> bool:
+    if type(value) is kind:
+        return True
+    # The API server takes 1.0 for a whole number.
+    return kind is int and isinstance(value, float) and value.is_integer()

@@ -1,0 +1,50 @@
+"""How Kubernetes spells names, keys and values, as far as a set's author writes them."""
+
+import re
+from typing import Final
+
+LABEL_RULE: Final = "use 1 to 63 of a-z, 0-9 and '-', with a letter or digit first and last"
+SUBDOMAIN_RULE: Final = (
+    "use at most 253 of a-z, 0-9, '-' and '.', with a letter or digit first and last in each part"
+)
+KEY_RULE: Final = (
+    "use at most 63 of A-Z, a-z, 0-9, '-', '_' and '.', with a letter or digit first and last, "
+    "if need be after a DNS name and '/'"
+)
+VALUE_RULE: Final = (
+    "use at most 63 of A-Z, a-z, 0-9, '-', '_' and '.', with a letter or digit first and last"
+)
+VARIABLE_RULE: Final = "use A-Z, a-z, 0-9, '-', '_' and '.', with no digit first"
+
+_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+_PART: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN: Final = re.compile(rf"{_PART}(?:\.{_PART})*")
+_WORD: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
+LONGEST_NAME: Final = 253
+
+
+def is_label(name: str) -> bool:
+    """Tell whether it can be a part of a host name (RFC 1123)."""
+    return _LABEL.fullmatch(name) is not None
+
+
+def is_subdomain(name: str) -> bool:
+    """Tell whether it can be the name of most objects (RFC 1123)."""
+    return len(name) <= LONGEST_NAME and _SUBDOMAIN.fullmatch(name) is not None
+
+
+def is_key(key: str) -> bool:
+    """Tell whether it can be the key of a label or annotation."""
+    prefix, slash, word = key.rpartition("/")
+    return _WORD.fullmatch(word) is not None and (is_subdomain(prefix) if slash else True)
+
+
+def is_value(value: str) -> bool:
+    """Tell whether it can be the value of a label."""
+    return value == "" or _WORD.fullmatch(value) is not None
+
+
+def is_variable(name: str) -> bool:
+    """Tell whether it can be the name of an environment variable."""
+    return _VARIABLE.fullmatch(name) is not None and name != "." and not name.startswith("..")
