@@ -2,11 +2,12 @@
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 from api import names
 from api.models import LongName
+from policies import syntax
 
 API_VERSION: Final = "policy.penstock.dev/v1"
 KIND: Final = "GangPolicy"
@@ -42,6 +43,14 @@ class PodPolicy(PolicyModel):
         str, Field(max_length=63, description="The queue of pods that name none; empty for none.")
     ] = ""
 
+    @field_validator("queue")
+    @classmethod
+    def _can_be_a_label(cls, value: str) -> str:
+        # Else every pod that is given it would be refused.
+        if not syntax.is_value(value):
+            raise ValueError(f"{value!r} cannot be a label's value: {syntax.VALUE_RULE}")
+        return value
+
 
 class ProtectionPolicy(PolicyModel):
     """Who may change what Penstock makes."""
@@ -75,6 +84,18 @@ class Policy(PolicyModel):
     mnnvl: MnnvlPolicy = MnnvlPolicy()
     pods: PodPolicy = PodPolicy()
     managed_resources: ProtectionPolicy = ProtectionPolicy()
+
+    @field_validator("scheduler_names")
+    @classmethod
+    def _names_stand_for_themselves(cls, value: dict[str, str]) -> dict[str, str]:
+        # Else a pod that is looked at twice would be given two names in turn.
+        for written, meant in value.items():
+            if value.get(meant, meant) != meant:
+                raise ValueError(
+                    f"{written!r} stands for {meant!r}, which itself stands for {value[meant]!r}: "
+                    f"write {value[meant]!r} at once"
+                )
+        return value
 
     def scheduler_of(self, written: str) -> str:
         """Give the scheduler that a pod's or clique's schedulerName stands for."""

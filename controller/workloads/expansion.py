@@ -17,6 +17,7 @@ from api.podcliqueset import PodCliqueSetSpec, ScalingGroupTemplate
 from api.streams import Meta
 from controller.workloads import naming
 from kube.resources import PODCLIQUESETS, PODGANGS, PODS
+from policies import gating, reserved_words
 
 
 @dataclass(frozen=True)
@@ -41,9 +42,17 @@ class WantedPod:
     _template: CliqueTemplate
     _where: _Copy
 
-    def body(self) -> JsonObject:
-        """Write the pod as it is made."""
-        return _pod_body(self._owner, self._template, self._where, self._clique, self.index)
+    def body(self, scheduler: str) -> JsonObject:
+        """Write the pod as it is made.
+
+        `scheduler` is the one that the set's pods have, empty while it has none: the webhook may
+        have written another name than the author, and all pods of a set go to one scheduler.
+        """
+        body = _pod_body(self._owner, self._template, self._where, self._clique, self.index)
+        spec = body["spec"]
+        if scheduler and isinstance(spec, dict):
+            spec["schedulerName"] = scheduler
+        return body
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,10 @@ def _pod_body(
     owner: Meta, clique: CliqueTemplate, where: _Copy, name: str, index: int
 ) -> JsonObject:
     spec = copy.deepcopy(clique.spec.pod_spec)
+    gates = spec.get("schedulingGates")
+    # Written here and not left to the webhook, whose outage must neither hold up our pods nor let
+    # them start alone. The author's own gates stay: others count on them.
+    spec["schedulingGates"] = gating.gated(gates if isinstance(gates, list) else [])
     spec["hostname"] = naming.hostname(name, index)
     spec["subdomain"] = naming.base_gang(owner.name, where.replica)
     return {
@@ -130,12 +143,22 @@ def _pod_body(
         "metadata": {
             "name": naming.pod(owner.uid, name, index),
             "namespace": owner.namespace,
-            "labels": {**clique.labels, **_labels(owner, where, name, index)},
-            "annotations": {**clique.annotations},
+            "labels": {**_own_labels(clique), **_labels(owner, where, name, index)},
+            "annotations": _own_annotations(clique),
             "ownerReferences": [_owned_by(owner)],
         },
         "spec": spec,
     }
+
+
+def _own_labels(clique: CliqueTemplate) -> JsonObject:
+    # Admission refuses the others, but not in sets that were stored while it was away.
+    return {k: v for k, v in clique.labels.items() if not reserved_words.is_reserved_label(k)}
+
+
+def _own_annotations(clique: CliqueTemplate) -> JsonObject:
+    reserved = reserved_words.is_reserved_annotation
+    return {key: value for key, value in clique.annotations.items() if not reserved(key)}
 
 
 def _owned_by(owner: Meta) -> JsonObject:

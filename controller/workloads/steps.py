@@ -112,13 +112,19 @@ def _gangs(view: SetView, wanted: tuple[WantedGang, ...]) -> Iterator[Step]:
 
 def _pods(view: SetView, wanted: tuple[WantedGang, ...]) -> Iterator[Step]:
     keep = {pod.name: pod for gang in wanted for clique in gang.cliques for pod in clique.pods}
+    scheduler = _scheduler(view)
     for name, pod in keep.items():
         # One that is still terminating keeps its name; its successor comes when it is gone.
         if name not in view.pods:
-            yield CreatePod(name, pod.body())
+            yield CreatePod(name, pod.body(scheduler))
     for name, there in sorted(view.pods.items()):
         if name not in keep and there.metadata.deletion_timestamp is None:
             yield DeletePod(name, there.metadata.uid)
+
+
+def _scheduler(view: SetView) -> str:
+    given = {pod.spec.scheduler_name for pod in view.pods.values()}
+    return min(given, default="")
 
 
 def _membership(view: SetView, wanted: tuple[WantedGang, ...], now: datetime) -> Iterator[Step]:

@@ -3,11 +3,13 @@
 import re
 
 import msgspec
+import pytest
 
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from controller.workloads.expansion import WantedGang, expand, gang_body
 from tests.support.sets import clique, set_meta, set_spec
 
+OURS: JsonObject = {"name": "penstock.dev/gang"}
 GROUP: JsonObject = {
     "name": "model", "cliqueNames": ["leader", "worker"], "replicas": 3, "minAvailable": 2,
 }  # fmt: skip
@@ -53,7 +55,7 @@ def test_a_pod_is_named_labelled_and_hosted_as_grove_does_it() -> None:
     spec = set_spec(clique("leader", 1), clique("worker", 2), groups=[GROUP])
     pod = expand(set_meta(), spec)[1].cliques[1].pods[1]
     assert re.fullmatch(r"demo-0-model-2-worker-[a-z0-9]{5}", pod.name)
-    assert labels_of(pod.body()) == {
+    assert labels_of(pod.body("")) == {
         "role": "worker",
         "app.kubernetes.io/managed-by": "grove-operator",
         "app.kubernetes.io/part-of": "demo",
@@ -67,11 +69,30 @@ def test_a_pod_is_named_labelled_and_hosted_as_grove_does_it() -> None:
         "grove.io/podcliquescalinggroup": "demo-0-model",
         "grove.io/podcliquescalinggroup-replica-index": "2",
     }
-    assert pod.body()["spec"] == {
+    assert pod.body("")["spec"] == {
         "containers": [{"name": "main", "image": "model"}],
+        "schedulingGates": [{"name": "penstock.dev/gang"}],
         "hostname": "demo-0-model-2-worker-1",
         "subdomain": "demo-0",
     }
+
+
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        pytest.param(None, [OURS], id="none"),
+        pytest.param([], [OURS], id="an empty list"),
+        pytest.param([{"name": "quota"}], [{"name": "quota"}, OURS], id="after the author's own"),
+        pytest.param([OURS, {"name": "quota"}], [OURS, {"name": "quota"}], id="ours already"),
+    ],
+)
+def test_a_pod_is_made_with_our_gate_after_those_of_its_author(written: Json, made: Json) -> None:
+    pod_spec: JsonObject = {"containers": [{"name": "main"}], "schedulingGates": written}
+    spec = set_spec(clique("a", 1, podSpec=pod_spec))
+    for _ in range(2):
+        body = expand(set_meta(), spec)[0].cliques[0].pods[0].body("")["spec"]
+        assert isinstance(body, dict)
+        assert body["schedulingGates"] == made
 
 
 def test_names_follow_from_the_slot_and_differ_between_sets_of_the_same_name() -> None:
@@ -99,3 +120,15 @@ def test_a_gang_begins_with_all_cliques_and_no_pods() -> None:
         "podgroups": [{"name": "demo-0-a", "minReplicas": 1, "podReferences": []}],
         "priorityClassName": "",
     }
+
+
+def test_a_template_cannot_say_which_gang_its_pods_belong_to() -> None:
+    made = clique("a", 1) | {
+        "labels": {"penstock.dev/gang": "x", "grove.io/base-podgang": "x", "role": "a"},
+        "annotations": {"kubernetes.io/config.mirror": "x", "note": "kept"},
+    }
+    body = expand(set_meta(), set_spec(made))[0].cliques[0].pods[0].body("")
+    assert not {"penstock.dev/gang", "grove.io/base-podgang"} & labels_of(body).keys()
+    assert labels_of(body)["role"] == "a"
+    assert isinstance(body["metadata"], dict)
+    assert body["metadata"]["annotations"] == {"note": "kept"}

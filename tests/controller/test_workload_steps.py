@@ -165,6 +165,23 @@ def test_a_smaller_clique_is_a_smaller_gang() -> None:
     assert world.summary() == settled(world.spec).summary()
 
 
+def test_new_pods_of_a_set_go_to_the_scheduler_that_its_pods_have() -> None:
+    spec = set_spec(
+        clique("a", 2, podSpec={"containers": [{"name": "main"}], "schedulerName": "kai-scheduler"})
+    )
+    world = World(spec)
+    for step in steps(world.view(), NOW):
+        world.apply(step)
+    first, second = sorted(world.pods)
+    assert world.pods[first].spec.scheduler_name == "kai-scheduler"
+    # The webhook wrote another name when the pod was made; it may be away now.
+    given = msgspec.structs.replace(world.pods[first].spec, scheduler_name="default-scheduler")
+    world.pods = {first: msgspec.structs.replace(world.pods[first], spec=given)}
+    (made,) = [step for step in steps(world.view(), NOW) if isinstance(step, CreatePod)]
+    assert made.name == second
+    assert msgspec.convert(made.body, Pod).spec.scheduler_name == "default-scheduler"
+
+
 def test_a_set_that_is_going_away_is_left_to_garbage_collection() -> None:
     view = World(SPEC).view()
     gone = msgspec.structs.replace(view.metadata, deletion_timestamp=NOW)
