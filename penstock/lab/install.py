@@ -230,6 +230,8 @@ async def _wait(
 
 
 def _not_up(layout: Layout, check: Check, missing: str, seconds: float) -> str:
+    if not check.blame:
+        return f"after {seconds:.0f} s: {missing or check.step}"
     silent = [name for name in check.blame if not Installation(layout).running(name)]
     blamed = (silent or check.blame)[0]
     state = "does not run" if silent else "is not up"

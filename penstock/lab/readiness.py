@@ -9,7 +9,14 @@ from api import names
 from api.jsons import JsonObject
 from kube.client import Client
 from kube.errors import ApiError, NotFound
-from kube.resources import LEASES, MUTATING_WEBHOOKS, PODCLIQUESETS, VALIDATING_WEBHOOKS, Resource
+from kube.resources import (
+    LEASES,
+    MUTATING_WEBHOOKS,
+    PODCLIQUESETS,
+    PODS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from kube.transport import Call, Transport
 from penstock.lab.balancer import https_readyz
 from penstock.lab.layout import Settings
@@ -17,6 +24,7 @@ from penstock.lab.ports import LOOPBACK
 
 CHECK_NAMESPACE = "default"
 VALIDATING_WEBHOOK = "podcliquesets.penstock.dev"
+DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
 
 Answer = Awaitable[str]
 """Empty when all is well, else what is still missing."""
@@ -24,7 +32,7 @@ Answer = Awaitable[str]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must be true, and who is to blame while it is not."""
+    """One thing that must be true, and which components are to blame while it is not, if any."""
 
     step: str
     blame: Sequence[str]
@@ -43,6 +51,8 @@ def checks(settings: Settings, person: Person) -> list[Check]:
     """Return what must be true of an installation, in the order in which it comes true."""
     webhooks = [name for name in settings.components() if name.startswith("webhook")]
     found = [
+        # Nobody of ours is to blame for these: the API server takes about a second to act by them.
+        Check("guards act", [], lambda: guards_act(person.transport)),
         Check("certificate issued", ["gangs"], lambda: ca_bundles(person.client)),
         Check("webhooks ready", webhooks, lambda: balanced(settings.balancer_port)),
         Check("a valid set is admitted", webhooks, lambda: valid_passes(person.transport)),
@@ -117,6 +127,59 @@ async def cycle_is_refused(transport: Transport) -> str:
             return ""
         return f"a set with a cycle is refused for another reason: {error}"
     return "a set with a cycle in startsAfter is admitted"
+
+
+async def guards_act(transport: Transport) -> str:
+    """Ask whether the API server judges by the guards already.
+
+    It takes all of them up together, about once a second. What is tried is refused to everybody,
+    also to the person, who may make pods of gangs and lift gates.
+    """
+    for guard, resource, body in (
+        ("penstock-guard-gang-pods", PODS, a_forged_mirror_pod()),
+        ("penstock-guard-owners", DAEMONSETS, a_gang_of_a_daemonset()),
+    ):
+        try:
+            await _dry_run(transport, resource, body)
+        except ApiError as error:
+            if guard not in error.message:
+                return f"the guard {guard} does not act: {error}"
+        else:
+            return f"the guard {guard} does not act yet"
+    return ""
+
+
+def a_forged_mirror_pod() -> JsonObject:
+    """Return a pod that says a kubelet runs it, as no kubelet would: no webhook looks at it."""
+    return {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        "metadata": {
+            "name": "install-check",
+            "labels": {names.GANG_LABEL: "install-check", names.GANG_SIZE_LABEL: "2"},
+            "annotations": {"kubernetes.io/config.mirror": "install-check"},
+        },
+        "spec": {"nodeName": "install-check", "containers": [{"name": "main", "image": "none"}]},
+    }
+
+
+def a_gang_of_a_daemonset() -> JsonObject:
+    """Return a DaemonSet whose pods would wait for ever."""
+    label: JsonObject = {"penstock": "install-check"}
+    return {
+        "apiVersion": DAEMONSETS.api_version,
+        "kind": DAEMONSETS.kind,
+        "metadata": {"name": "install-check"},
+        "spec": {
+            "selector": {"matchLabels": label},
+            "template": {
+                "metadata": {
+                    "labels": {**label, names.GANG_LABEL: "check", names.GANG_SIZE_LABEL: "2"}
+                },
+                "spec": {"containers": [{"name": "main", "image": "none"}]},
+            },
+        },
+    }
 
 
 def a_set(starts_after: dict[str, list[str]]) -> JsonObject:

@@ -17,8 +17,9 @@ from penstock.lab.state import Lab
 from tests.support.installed import Installed, installed
 from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, Kubectl, connect, namespace
+from tests.support.tenants import estate
 
-__all__ = ["installed"]
+__all__ = ["estate", "installed"]
 
 
 @pytest.fixture(scope="session")

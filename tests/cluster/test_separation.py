@@ -92,10 +92,22 @@ async def test_each_token_is_the_accounts_own(installed: Installed, account: str
     assert answer["status"]["userInfo"]["username"] == user
 
 
-async def test_workloads_makes_pods_and_takes_them_away(installed: Installed) -> None:
+async def test_workloads_makes_pods_of_gangs_and_takes_them_away(installed: Installed) -> None:
+    metadata: JsonObject = {
+        "name": f"separation-{uuid4().hex[:8]}",
+        "labels": {names.PODGANG_LABEL: "separation-0"},
+    }
     async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
-        name = await make(workloads, a_gated_pod())
+        name = await make(workloads, {**a_gated_pod(), "metadata": metadata})
         await workloads.delete(PODS, name, NAMESPACE)
+
+
+async def test_workloads_makes_no_other_pods(installed: Installed) -> None:
+    placed: JsonObject = {"nodeName": "nowhere", "containers": [{"name": "main", "image": "none"}]}
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        for body in (a_gated_pod(), {**a_gated_pod(), "spec": placed}):
+            with pytest.raises(Forbidden, match="may create pods of gangs only"):
+                await make(workloads, body)
 
 
 @pytest.mark.parametrize("change", [LIFT, PIN, [*PIN, *LIFT]], ids=["lift", "pin", "both"])

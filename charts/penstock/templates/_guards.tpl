@@ -1,0 +1,53 @@
+{{- /*
+What the guards share. A guard is a ValidatingAdmissionPolicy: the API server judges by it alone, so it holds while
+every webhook is down. Its expressions see the object as all webhooks left it.
+*/ -}}
+
+{{- /* Who may lift our gate. Asked without a namespace: a namespace's own admin passes a namespaced question. */ -}}
+{{- define "penstock.mayLift" -}}
+authorizer.group('penstock.dev').resource('schedulinggates').check('lift').allowed()
+{{- end -}}
+
+{{- /* Who may make pods of gangs that have a custom resource. */ -}}
+{{- define "penstock.mayMakeGangPods" -}}
+authorizer.group('penstock.dev').resource('gangpods').check('create').allowed()
+{{- end -}}
+
+{{- /* The schedulers whose pods are ours, by whatever name, as a CEL list. */ -}}
+{{- define "penstock.schedulers" -}}
+{{ printf "['%s']" (join "', '" (concat .Values.schedulers .Values.schedulerAliases | uniq)) }}
+{{- end -}}
+
+{{- /* What tidies up in any cluster: it adopts, orphans and collects, and must be able to do so at all times. */ -}}
+{{- define "penstock.caretakers" -}}
+{{- $names := list "system:kube-controller-manager" -}}
+{{- range list "generic-garbage-collector" "namespace-controller" "replicaset-controller" "replication-controller" "statefulset-controller" "job-controller" -}}
+{{- $names = append $names (printf "system:serviceaccount:kube-system:%s" .) -}}
+{{- end -}}
+{{ printf "['%s']" (join "', '" $names) }}
+{{- end -}}
+
+{{- /* The binding of one guard: call with (dict "root" $ "name" "..." "action" "Deny"). */ -}}
+{{- define "penstock.guardBinding" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "penstock.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: guards
+spec:
+  policyName: {{ .name }}
+  validationActions: [{{ .action }}]
+{{- end -}}
+
+{{- /* The head of one guard: call with (dict "root" $ "name" "..."). */ -}}
+{{- define "penstock.guardHead" -}}
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "penstock.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: guards
+{{- end -}}
