@@ -1,7 +1,8 @@
-"""CA bundles in which the authority of yesterday overlaps that of today."""
+"""CA bundles in which the authority of yesterday overlaps those of today and tomorrow."""
 
 from datetime import datetime
 
+from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from certs import reading
@@ -14,9 +15,21 @@ def merge(authority: bytes, earlier: bytes, now: datetime) -> bytes:
     merging again changes nothing. An API server that trusts the result accepts leaves of old and
     new authority alike, in whichever order bundle and leaf reach it.
     """
-    blocks = [
-        certificate.public_bytes(serialization.Encoding.PEM)
-        for certificate in reading.certificates(authority + b"\n" + earlier)
+    return text(good(authority + b"\n" + earlier, now))
+
+
+def good(pem: bytes, now: datetime) -> tuple[x509.Certificate, ...]:
+    """Give the authorities in a bundle that have not expired, each once, in order."""
+    found = (
+        certificate
+        for certificate in reading.certificates(pem)
         if reading.is_authority(certificate) and now <= certificate.not_valid_after_utc
-    ]
-    return b"".join(dict.fromkeys(blocks))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def text(authorities: tuple[x509.Certificate, ...]) -> bytes:
+    """Write authorities as a bundle."""
+    return b"".join(
+        certificate.public_bytes(serialization.Encoding.PEM) for certificate in authorities
+    )

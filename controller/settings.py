@@ -25,7 +25,6 @@ class Settings:
     wait_seconds: float
     lease: LeaseSettings
     log_level: str
-    webhook_hosts: tuple[str, ...] = ()
 
 
 def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -64,7 +63,6 @@ def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
 def read(options: argparse.Namespace) -> Settings:
     """Turn parsed flags into settings."""
     lease: float = options.lease
-    hosts: list[str] = getattr(options, "webhook_host", None) or []
     return Settings(
         options.kubeconfig,
         options.context,
@@ -73,7 +71,6 @@ def read(options: argparse.Namespace) -> Settings:
         # The proportions client-go uses: 15, 10 and 2 seconds.
         LeaseSettings(lease, lease * 2 / 3, lease * 2 / 15),
         options.log_level,
-        tuple(hosts),
     )
 
 

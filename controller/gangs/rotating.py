@@ -1,50 +1,82 @@
-"""Keeps the webhook's certificate good: looks at the Secrets, decides purely, writes what is due.
+"""Keeps the webhook's certificate good: looks, decides purely, writes one thing, and looks again.
 
-The order is such that every prefix of it serves: first the authority, then trust in it beside the
-old one, then the leaf it signed.
+It looks whenever one of its objects changes, and from time to time.
 """
 
+import asyncio
 import logging
+import random
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
 
 from api import names
-from api.jsons import Json, JsonObject
-from certs import bundle, issue, rotation
-from kube.client import Client
+from api.jsons import JsonObject
+from certs import issue, ledger, rotation
+from certs.ledger import Ledger, Pair
+from controller.gangs import replicas, trusting
+from controller.gangs.replicas import Replicas
+from controller.gangs.trusting import Bundles
+from kube.cache import Cache, Change
+from kube.client import Client, Scope
 from kube.clock import Clock
-from kube.errors import ApiError
-from kube.objects import ObjectMeta
-from kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from kube.errors import ApiError, NotFound
+from kube.objects import BareObject, ObjectMeta
+from kube.resources import SECRETS, Resource
 
 _log = logging.getLogger(__name__)
 
-LOOK_EVERY: Final = 30.0  # seconds; also how soon trust is mended after somebody removed it
+LOOK_EVERY: Final = 10.0  # seconds, should a change have been missed
 RETRY_AFTER: Final = 2.0
+# More than any way back takes; beyond it somebody works against us, so others get to run.
+STEPS_AT_ONCE: Final = 20
 
 
-class _Secret(msgspec.Struct):
-    metadata: ObjectMeta
+class _Meta(ObjectMeta, frozen=True, rename="camel"):
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    metadata: _Meta
     data: dict[str, bytes] | None = None  # msgspec takes the base64 off
 
-    def part(self, key: str) -> bytes | None:
-        return (self.data or {}).get(key)
+    def part(self, key: str) -> bytes:
+        return (self.data or {}).get(key, b"")
 
 
-class _ClientConfig(msgspec.Struct, rename="camel"):
-    ca_bundle: bytes = b""
+@dataclass(frozen=True)
+class Absent:
+    """There is no such Secret."""
 
 
-class _Webhook(msgspec.Struct, rename="camel"):
-    name: str
-    client_config: _ClientConfig = msgspec.field(default_factory=_ClientConfig)
+@dataclass(frozen=True)
+class Care:
+    """What certificates are for, who serves them, and how long phases wait."""
+
+    namespace: str
+    hosts: tuple[str, ...]
+    replicas: Replicas
+    waits: rotation.Waits
+
+    @property
+    def wanted(self) -> issue.Names:
+        """Give the names the leaf must be for."""
+        service = names.WEBHOOK_SERVICE
+        inside = (service, f"{service}.{self.namespace}", f"{service}.{self.namespace}.svc")
+        return issue.Names.of(*inside, *self.hosts)
 
 
-class _Configuration(msgspec.Struct):
-    metadata: ObjectMeta
-    webhooks: list[_Webhook] = msgspec.field(default_factory=list)
+@dataclass(frozen=True)
+class _Look:
+    """What was found, and the objects it was found in."""
+
+    seen: rotation.Seen
+    ca: _Secret | Absent
+    tls: _Secret | Absent
+    bundles: Bundles
 
 
 class Rotator:
@@ -54,98 +86,185 @@ class Rotator:
         self,
         client: Client,
         clock: Clock,
-        namespace: str,
-        hosts: tuple[str, ...],
+        care: Care,
         fenced: Callable[[], int | None],
+        source: issue.Source = issue.FRESH,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._namespace = namespace
-        self._wanted = _names(namespace, hosts)
+        self._care = care
         self._fenced = fenced
+        self._source = source
+        self._changed = asyncio.Event()
+        self._waiting_for = ""
 
     async def run(self) -> None:
         """Look again and again until cancelled; what fails is logged and tried again."""
         while True:
+            self._changed.clear()
             try:
-                if self._fenced() is not None:
-                    await self.look()
-                await self._clock.sleep(LOOK_EVERY)
-            except ApiError as error:
+                pause = await self.look() if self._leads() else LOOK_EVERY
+            except (ApiError, OSError) as error:
                 _log.warning("the certificates cannot be kept now: %s", error)
                 await self._clock.sleep(RETRY_AFTER)
+            else:
+                await self._pause(pause)
 
-    async def look(self) -> None:
-        """Look once and write what is due."""
-        authority, leaf = await self._secret(names.CA_SECRET), await self._secret(names.TLS_SECRET)
-        found = rotation.Found(
-            authority.part("ca.crt"),
-            authority.part("ca.key"),
-            leaf.part("tls.crt"),
-            leaf.part("tls.key"),
+    async def follow(self, rng: random.Random) -> None:
+        """Look as soon as one of the objects changes; runs until cancelled."""
+        secrets = ((SECRETS, self._care.namespace, n) for n in (names.CA_SECRET, names.TLS_SECRET))
+        configurations = (
+            (kind, None, names.WEBHOOK_CONFIGURATION) for kind in trusting.CONFIGURATIONS
         )
+        async with asyncio.TaskGroup() as group:
+            for kind, namespace, name in (*secrets, *configurations):
+                group.create_task(self._watch(kind, Scope(namespace, "", _named(name)), rng))
+
+    def wake(self, _change: Change[BareObject]) -> None:
+        """Look now, and not when the pause is over."""
+        self._changed.set()
+
+    async def look(self) -> float:
+        """Do step by step what is due; return after how many seconds to look again."""
+        for _ in range(STEPS_AT_ONCE):
+            if not self._leads():
+                return LOOK_EVERY
+            look = await self._read()
+            step = self._decide(look.seen)
+            if isinstance(step, rotation.AskReplicas):
+                addresses = await self._care.replicas.addresses()
+                served = rotation.Served(await replicas.served(addresses))
+                step = self._decide(replace(look.seen, served=served))
+            match step:
+                case rotation.Rest():
+                    return self._rest(step)
+                case rotation.AskReplicas():
+                    raise AssertionError("they were asked")
+                case _:
+                    await self._do(step, look)
+        # Not to be woken from: whoever works against us changes things all the time.
+        _log.warning("certificates: still not at rest after %d steps", STEPS_AT_ONCE)
+        await self._clock.sleep(RETRY_AFTER)
+        return 0.0
+
+    def _decide(self, seen: rotation.Seen) -> rotation.Step:
+        return rotation.decide(seen, self._care.wanted, self._clock.now(), self._care.waits)
+
+    def _rest(self, step: rotation.Rest) -> float:
+        if step.waiting_for != self._waiting_for:
+            _log.info("the certificates wait for %s", step.waiting_for)
+            self._waiting_for = step.waiting_for
+        seconds = (step.until - self._clock.now()).total_seconds()
+        return max(0.0, min(LOOK_EVERY, seconds))
+
+    def _leads(self) -> bool:
+        return self._fenced() is not None
+
+    async def _pause(self, seconds: float) -> None:
+        sleeping = asyncio.ensure_future(self._clock.sleep(seconds))
+        woken = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait({sleeping, woken}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            woken.cancel()
+
+    async def _watch(self, kind: Resource, scope: Scope, rng: random.Random) -> None:
+        cache = Cache(self._client, kind, BareObject, rng, scope)
+        cache.subscribe(self.wake)
+        await cache.run()
+
+    async def _read(self) -> _Look:
+        ca, tls = await self._secret(names.CA_SECRET), await self._secret(names.TLS_SECRET)
+        found = Ledger()
+        if isinstance(ca, _Secret):
+            found = ledger.read(ca.data or {}, ca.metadata.annotations)
+        leaf = Pair()
+        if isinstance(tls, _Secret):
+            leaf = Pair(tls.part("tls.crt"), tls.part("tls.key"))
+        bundles = await trusting.read(self._client)
+        return _Look(rotation.Seen(found, leaf, bundles.every), ca, tls, bundles)
+
+    async def _secret(self, name: str) -> _Secret | Absent:
+        try:
+            return await self._client.get(SECRETS, _Secret, name, self._care.namespace)
+        except NotFound:
+            return Absent()
+
+    async def _do(self, step: rotation.Write, look: _Look) -> None:
+        level = logging.WARNING if step.alarming else logging.INFO
+        _log.log(level, "certificates: %s: %s", type(step).__name__, step.reason)
         now = self._clock.now()
-        decision = rotation.decide(found, self._wanted, now)
-        signer: issue.Authority | None = None
-        if isinstance(decision, rotation.IssueAuthority):
-            _log.info("issuing a new authority: %s", decision.reason)
-            signer = issue.issue_authority(now)
-            await self._write(
-                names.CA_SECRET,
-                authority,
-                {"ca.crt": signer.certificate_pem, "ca.key": signer.key_pem},
-            )
-        elif found.authority_certificate and found.authority_key:
-            signer = issue.Authority(found.authority_certificate, found.authority_key)
-        if signer is None:
-            return
-        for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
-            await self._trust(kind, signer)
-        if not isinstance(decision, rotation.Keep):
-            _log.info("issuing a new leaf: %s", decision.reason)
-            fresh = issue.issue_leaf(signer, self._wanted, now)
-            await self._write(
-                names.TLS_SECRET,
-                leaf,
-                {
-                    "tls.crt": fresh.certificate_pem,
-                    "tls.key": fresh.key_pem,
-                    "ca.crt": signer.certificate_pem,
-                },
-            )
+        match step:
+            case rotation.Introduce(kept):
+                fresh = issue.issue_authority(now, self._source)
+                await self._write_ledger(look.ca, kept.introduced(fresh))
+            case rotation.Store(kept):
+                await self._write_ledger(look.ca, kept)
+            case rotation.Trust(bundle):
+                await look.bundles.write(self._client, bundle, self._leads)
+            case rotation.IssueLeaf():
+                await self._issue(look)
+        if step.alarming:
+            await self._raise(step.reason)
 
-    async def _secret(self, name: str) -> _Secret:
-        return await self._client.get(SECRETS, _Secret, name, self._namespace)
+    async def _issue(self, look: _Look) -> None:
+        pair = look.seen.ledger.authority
+        signer = issue.Authority(pair.certificate, pair.key)
+        leaf = issue.issue_leaf(signer, self._care.wanted, self._clock.now(), self._source)
+        data: dict[str, bytes | None] = {
+            "tls.crt": leaf.certificate_pem,
+            "tls.key": leaf.key_pem,
+            "ca.crt": signer.certificate_pem,
+        }
+        await self._write(names.TLS_SECRET, look.tls, data, {})
 
-    async def _write(self, name: str, seen: _Secret, data: dict[str, bytes]) -> None:
-        body = {"metadata": {"resourceVersion": seen.metadata.resource_version}, "data": data}
-        await self._client.merge_patch(SECRETS, name, body, self._namespace)
+    async def _write_ledger(self, ca: _Secret | Absent, kept: Ledger) -> None:
+        await self._write(names.CA_SECRET, ca, ledger.data(kept), ledger.annotations(kept))
 
-    async def _trust(self, kind: Resource, signer: issue.Authority) -> None:
-        """Have the webhooks trust the authority, beside the one before while that lives."""
-        found = await self._client.get(kind, _Configuration, names.WEBHOOK_CONFIGURATION)
-        patch: list[JsonObject] = []
-        for i, webhook in enumerate(found.webhooks):
-            before = webhook.client_config.ca_bundle
-            wanted = bundle.merge(signer.certificate_pem, before, self._clock.now())
-            if wanted != before:
-                encoded: Json = msgspec.to_builtins(wanted)
-                patch += [
-                    {"op": "test", "path": f"/webhooks/{i}/name", "value": webhook.name},
-                    {
-                        "op": "add",
-                        "path": f"/webhooks/{i}/clientConfig/caBundle",
-                        "value": encoded,
-                    },
-                ]
-        if patch:
-            # A bundle is merged from what was read, so nobody may have changed it since.
-            version = found.metadata.resource_version
-            patch.insert(0, {"op": "test", "path": "/metadata/resourceVersion", "value": version})
-            _log.info("%s %s trusts the authority now", kind.kind, names.WEBHOOK_CONFIGURATION)
-            await self._client.json_patch(kind, names.WEBHOOK_CONFIGURATION, patch)
+    async def _write(
+        self,
+        name: str,
+        seen: _Secret | Absent,
+        data: dict[str, bytes | None],
+        annotations: dict[str, str | None],
+    ) -> None:
+        """Write a Secret as it was seen; one that somebody deleted is made again."""
+        if isinstance(seen, Absent):
+            _log.warning("certificates: the Secret %s is gone: making it again", name)
+            meta = {"name": name, "labels": _LABELS, "annotations": _without_none(annotations)}
+            body = {
+                "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                "metadata": meta, "data": _without_none(data),
+            }  # fmt: skip
+            await self._client.create(SECRETS, body, self._care.namespace)
+            await self._raise(f"the Secret {name} was gone")
+        else:
+            version = seen.metadata.resource_version
+            meta = {"resourceVersion": version, "annotations": annotations}
+            await self._merge(name, {"metadata": meta, "data": data})
+
+    async def _raise(self, alarm: str) -> None:
+        """Leave the last alarm where people look; the log has all of them."""
+        with suppress(NotFound):
+            text = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ} {alarm}"
+            body = {"metadata": {"annotations": {names.CERTIFICATE_ALARM: text}}}
+            await self._merge(names.CA_SECRET, body)
+
+    async def _merge(self, name: str, body: object) -> None:
+        await self._client.merge_patch(SECRETS, name, body, self._care.namespace)
 
 
-def _names(namespace: str, hosts: tuple[str, ...]) -> issue.Names:
-    service = names.WEBHOOK_SERVICE
-    return issue.Names.of(service, f"{service}.{namespace}", f"{service}.{namespace}.svc", *hosts)
+_LABELS: Final[JsonObject] = {
+    names.NAME_LABEL: "penstock",
+    names.PART_OF_LABEL: "penstock",
+    names.COMPONENT_LABEL: "gangs",
+}
+
+
+def _named(name: str) -> str:
+    return f"metadata.name={name}"
+
+
+def _without_none(parts: dict[str, str | None] | dict[str, bytes | None]) -> dict[str, object]:
+    return {key: part for key, part in parts.items() if part is not None}

@@ -14,8 +14,8 @@ import yaml
 
 from api import names
 from kube.client import Client
-from kube.resources import SECRETS
 from penstock.lab.installation import Installation
+from tests.support import rotating
 from tests.support.installed import Installed
 from tests.support.killing import KillingProxy, every_write
 from tests.support.living import Cluster, Kubectl, engine_set, tls_of
@@ -36,11 +36,13 @@ def without_gangs(installed: Installed) -> Iterator[Installation]:
 
 
 @asynccontextmanager
-async def gangs(kubeconfig: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def gangs(
+    kubeconfig: Path, log: Path, *flags: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     with log.open("ab") as out:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "controller.gangs", "--kubeconfig", str(kubeconfig),
-            "--lease", LEASE, "--webhook-host", "127.0.0.1", stderr=out,
+            "--lease", LEASE, "--webhook-host", "127.0.0.1", *flags, stderr=out,
         )  # fmt: skip
     try:
         yield process
@@ -101,6 +103,10 @@ def issues(write: str) -> bool:
     return "/secrets/" in write or "webhookconfigurations" in write
 
 
+def tells(write: str) -> bool:
+    return f"/configmaps/{names.CAPACITY_CONFIG}" in write
+
+
 AT_THE_START = Instant("before anything", every_write, 0)
 OF_A_GANG = (
     AT_THE_START,
@@ -123,6 +129,7 @@ class Killing:
 
     kubeconfig: Path
     folder: Path
+    flags: tuple[str, ...]
 
     async def at(
         self,
@@ -135,7 +142,7 @@ class Killing:
         log = self.folder / "killed.log"
         async with KillingProxy(server, tls, instant.count, instant.counts) as proxy:
             config = through(proxy, self.kubeconfig, self.folder / "through.yaml")
-            async with gangs(config, log) as process:
+            async with gangs(config, log, *self.flags) as process:
                 proxy.pid = process.pid
                 await act()
                 survived = await _done_before_death(process, done)
@@ -147,7 +154,10 @@ class Killing:
 
 @pytest.fixture
 def killing(without_gangs: Installation, tmp_path: Path) -> Killing:
-    return Killing(without_gangs.kubeconfig(names.GANGS_ACCOUNT), tmp_path)
+    addresses = str(without_gangs.layout.addresses)
+    waits = ("--trust-wait", "0.3", "--retire-after", "0.3")
+    flags = ("--webhook-addresses", addresses, *waits)
+    return Killing(without_gangs.kubeconfig(names.GANGS_ACCOUNT), tmp_path, flags)
 
 
 async def done_with(name: str, cluster: Cluster, kubectl: Kubectl) -> None:
@@ -194,7 +204,7 @@ async def test_there_is_no_write_for_a_gang_but_the_ones_it_is_killed_at(
             await cluster.running("whole")
             await eventually_bound(cluster, "whole-0")
             await cluster.gang("whole-0", reason=names.REASON_BOUND)
-    kinds = (reserves, records, lifts, reports, issues)
+    kinds = (reserves, records, lifts, reports, issues, tells)
     missed = [write for write in proxy.writes if not any(kind(write) for kind in kinds)]
     assert not missed
     counted = Counter(kind for write in proxy.writes for kind in kinds if kind(write))
@@ -223,34 +233,27 @@ async def test_killed_while_a_gang_grows_its_successor_finishes_that_too(
         await done_with("grow", cluster, kubectl)
 
 
-@pytest.mark.parametrize("count", range(1, 5))
-async def test_killed_while_it_issues_certificates_admission_never_stops(
-    count: int, killing: Killing, installed: Installed, kubectl: Kubectl, person: Client
+async def test_killed_after_each_write_of_its_certificates_admission_never_stops(
+    killing: Killing, kubectl: Kubectl, person: Client
 ) -> None:
-    """Both Secrets are emptied, so authority, trust (two configurations) and leaf are made anew."""
+    """Both Secrets are emptied, so that all is made anew, by a process for each single write."""
     for secret in (names.CA_SECRET, names.TLS_SECRET):
-        await person.merge_patch(SECRETS, secret, {"data": None}, names.NAMESPACE)
-    writes = await killing.at(
-        Instant(f"write {count}", issues, count), nothing, partial(eventually_issued, person)
-    )
-    assert len([write for write in writes if issues(write)]) == count
-    dry_run = kubectl.run(
-        "apply", "--dry-run=server", "-f", "-",
-        text=yaml.safe_dump(engine_set("admitted", pods=1, gpus=1)),
-    )  # fmt: skip
-    assert dry_run.returncode == 0, dry_run.stderr
-    async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
-        await eventually_issued(person)
-
-
-async def eventually_issued(person: Client) -> None:
-    """Wait until there is a leaf."""
-    async with asyncio.timeout(30):
-        while True:
-            found = await person.raw_get(SECRETS.path(names.NAMESPACE, names.TLS_SECRET))
-            if b"tls.crt" in found:
-                return
-            await asyncio.sleep(0.1)
+        await rotating.spoil(person, secret, None)
+    after_one = Instant("a write", issues)
+    done = partial(rotating.until, person, lambda found: found.at_rest and not found.former)
+    written: list[str] = []
+    while writes := await killing.at(after_one, nothing, done):
+        written += [write.split()[1].rsplit("/", 1)[-1] for write in writes if issues(write)]
+        assert len(written) < 20, written
+        dry_run = kubectl.run(
+            "apply", "--dry-run=server", "-f", "-",
+            text=yaml.safe_dump(engine_set("admitted", pods=1, gpus=1)),
+        )  # fmt: skip
+        assert dry_run.returncode == 0, (written, dry_run.stderr)
+    ca, tls, configuration = names.CA_SECRET, names.TLS_SECRET, names.WEBHOOK_CONFIGURATION
+    # Introduced, trusted twice, marked, promoted; the leaf; served; distrusted twice, forgotten.
+    twice = [configuration, configuration]
+    assert written == [ca, *twice, ca, ca, tls, ca, *twice, ca]
 
 
 async def eventually_bound(cluster: Cluster, reservation: str) -> None:

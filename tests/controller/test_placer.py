@@ -13,9 +13,9 @@ from controller.gangs.deciding import Place, next_step
 from controller.gangs.placing import Answers, Failed, Placer
 from controller.gangs.views import GangView
 from controller.gangs.world import World
+from kube.access import Credentials
 from kube.cache import Cache
 from kube.client import Client
-from kube.credentials import Credentials
 from kube.resources import NODES, PODGANGS, PODS, RESERVATIONS
 from kube.tokens import FixedHeader
 from tests.support import fakeapi
