@@ -13,11 +13,11 @@ from typing import Final, Generic, Literal, Self, TypeVar
 import msgspec
 
 from api.jsons import Json
+from kube.access import Credentials
 from kube.clock import Clock
-from kube.credentials import Credentials
 from kube.errors import Gone, Undecodable
 from kube.resources import Resource
-from kube.transport import Call, Patience, Transport
+from kube.transport import JSON, Call, Patience, Transport
 
 T = TypeVar("T")
 
@@ -26,15 +26,21 @@ PAGE_SIZE: Final = 500
 _JSON_PATCH = "application/json-patch+json"
 _MERGE_PATCH = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
+_METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 @dataclass(frozen=True)
 class Scope:
-    """Which objects of a kind: one namespace or all, and selectors as the API server reads them."""
+    """Which objects of a kind: one namespace or all, and selectors as the API server reads them.
+
+    With `metadata_only` the server leaves out everything but the metadata.
+    """
 
     namespace: str | None = None
     labels: str = ""
     fields: str = ""
+    metadata_only: bool = False
 
     def query(self) -> dict[str, str]:
         """Return the selectors as query parameters."""
@@ -196,9 +202,10 @@ class Client:
     ) -> Listing[T]:
         path = resource.path(scope.namespace)
         query = {**scope.query(), "limit": str(PAGE_SIZE)}
+        accept = _METADATA_LIST if scope.metadata_only else JSON
         items: list[T] = []
         while True:
-            body = await self._transport.send(Call("GET", path, query))
+            body = await self._transport.send(Call("GET", path, query, accept=accept))
             try:
                 page = _page.decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -223,7 +230,8 @@ class Client:
             "resourceVersion": start.resource_version,
             "timeoutSeconds": str(start.server_seconds),
         }
-        call = Call("GET", resource.path(scope.namespace), query)
+        accept = _METADATA if scope.metadata_only else JSON
+        call = Call("GET", resource.path(scope.namespace), query, accept=accept)
         return self._transport.lines(call, start.idle_seconds)
 
     async def create(

@@ -9,38 +9,20 @@ import base64
 import ssl
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Final
 
 import msgspec
 from kubernetes.client import Configuration
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.exec_provider import ExecProvider
-from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME, InClusterConfigLoader
 from kubernetes.config.kube_config import ConfigNode, KubeConfigLoader
 
-from kube import kubeconfig
+from kube import accounts, kubeconfig
+from kube.access import Credentials
 from kube.clock import Clock
 from kube.errors import BadCredentials, cut
 from kube.tokens import ExecToken, FileToken, FixedHeader, PluginToken, TokenSource
-
-SERVICE_ACCOUNT_MOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """An API server's address (no trailing slash) and everything needed to be let in.
-
-    `ssl_context` is None for plain HTTP. `server_name` replaces the host name in the TLS check.
-    """
-
-    server: str
-    ssl_context: ssl.SSLContext | None
-    tokens: TokenSource
-    server_name: str | None = None
-    proxy: str | None = None
 
 
 class _PluginStatus(msgspec.Struct, rename="camel"):
@@ -59,25 +41,9 @@ def load(
     """
     if path is not None:
         return from_kubeconfig(kubeconfig.choose([path], context), clock)
-    if context is None and environ.get(SERVICE_HOST_ENV_NAME):
-        return in_cluster(SERVICE_ACCOUNT_MOUNT, clock, environ)
+    if context is None and environ.get(accounts.HOST):
+        return accounts.in_cluster(accounts.SERVICE_ACCOUNT_MOUNT, clock, environ)
     return from_kubeconfig(kubeconfig.choose(kubeconfig.default_files(environ), context), clock)
-
-
-def in_cluster(mount: Path, clock: Clock, environ: Mapping[str, str]) -> Credentials:
-    """Return the credentials a pod's ServiceAccount has in the folder `mount`."""
-    token_file, ca_file = mount / "token", mount / "ca.crt"
-    configuration = Configuration()
-    try:
-        loader = InClusterConfigLoader(  # type: ignore[no-untyped-call]  # published untyped
-            str(token_file), str(ca_file), try_refresh_token=False, environ=environ
-        )
-        loader.load_and_set(configuration)  # type: ignore[no-untyped-call]  # published untyped
-    except (ConfigException, OSError, UnicodeDecodeError) as error:
-        raise BadCredentials(f"in-cluster credentials in {mount}: {error}") from error
-    tokens = FileToken(token_file, clock)
-    tokens.read()
-    return Credentials(configuration.host, _tls(configuration, str(mount)), tokens)
 
 
 def from_kubeconfig(choice: kubeconfig.Choice, clock: Clock) -> Credentials:

@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
+from kube.access import Credentials
 from kube.clock import Clock
-from kube.credentials import Credentials
 from kube.errors import Stalled, TooManyRequests, Unreachable, from_answer
 from kube.stream import split_lines
 
@@ -46,6 +46,7 @@ class Call:
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
     content_type: str = JSON
+    accept: str = JSON
 
 
 class Transport:
@@ -153,7 +154,7 @@ class Transport:
         if self._session is None:
             raise RuntimeError("the client is not open: use it in `async with`")
         credentials = self._credentials
-        headers = {"Accept": JSON}
+        headers = {"Accept": call.accept}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         authorization = await credentials.tokens.authorization()

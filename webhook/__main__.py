@@ -6,7 +6,9 @@ import threading
 from collections.abc import Sequence
 
 from api import exits
-from webhook import server, settings, tls
+from kube.clock import SystemClock
+from kube.startup import StartupFailure
+from webhook import beginning, server, settings, tls
 from webhook.patience import PatientSocket
 
 
@@ -20,7 +22,12 @@ def main(arguments: Sequence[str]) -> int:
     listener = server.bind(chosen.host, chosen.port)
     if isinstance(listener, server.CannotListen):
         return _cannot_listen(listener)
-    contexts = tls.Contexts(chosen.tls_dir, PatientSocket)
+    clock = SystemClock()
+    try:
+        foundation = beginning.lay(chosen, clock)
+    except StartupFailure as failure:
+        return _end(failure.exit_code, failure.line)
+    contexts = tls.Contexts(chosen.tls_dir, PatientSocket, settings.terms(chosen))
     missing = tls.wait(contexts, chosen.tls_dir, chosen.tls_wait, threading.Event().wait)
     if missing is not None:
         return _end(
@@ -29,7 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     refused = server.listen(listener)
     if refused is not None:
         return _cannot_listen(refused)
-    server.Server(chosen, listener, contexts).run()
+    server.Server(chosen, listener, contexts, foundation, clock).run()
     return exits.OK
 
 

@@ -21,6 +21,12 @@ class PatientSocket(ssl.SSLSocket):
     socket deals with clients that leave anyway.
     """
 
+    arrived: float = 0.0
+    """When the first bytes of the request that is being read were there."""
+
+    stranger: bool = False
+    """Whether a client certificate is asked for and this client has shown none that will do."""
+
     _clock: Callable[[], float] | None = None
     _until: float = 0.0
 

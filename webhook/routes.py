@@ -1,60 +1,93 @@
-"""Which policy answers at which path; bytes in, bytes and an HTTP status out."""
+"""Which judge answers at which path, whose patches count, and what is said if time is short."""
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from policies import known, pod_admission, podcliqueset_admission, policy
-from policies.admission import Judge, Request
-from policies.answers import Answer, Code, Refuse
-from webhook import review
-from webhook.review import Review, Unanswerable, Unfit
+from api import names
+from api.jsons import JsonObject
+from policies import (
+    binding_admission,
+    managed_admission,
+    pod_admission,
+    pod_claims,
+    podcliqueset_admission,
+)
+from policies.admission import Judge, Operation, Request
+from policies.answers import Allow, Answer, Code, Refuse
 
-LOG: Final = logging.getLogger(__name__)
-
-PATHS: Final[Mapping[str, Judge]] = {
-    "/validate/podcliquesets": podcliqueset_admission.judge,
-    "/mutate/pods": pod_admission.judge,
-}
+OVERLOADED: Final = "Penstock's webhook has more to do than it can answer in time; try again"
 
 
 @dataclass(frozen=True)
-class Reply:
-    """An HTTP reply."""
+class Route:
+    """One webhook of ours as the API server calls it.
 
-    status: int
-    body: bytes
-    content_type: str = "text/plain; charset=utf-8"
-
-
-def answer(judge: Judge, body: bytes) -> Reply:
-    """Answer the review in `body`: a well-formed review, or 400 where none can be answered.
-
-    A fault of ours is answered as a refusal, never as an HTTP error: what a failed call means is
-    up to the webhook configuration, and a pod that slipped through unseen may start half a gang.
+    `concerns` tells whether a review has any business here: what has none shows that a webhook
+    configuration selects too much. `crowded` is the answer where nobody gets to a review in time.
     """
-    asked = review.read(body)
-    match asked:
-        case Unanswerable(message):
-            return Reply(400, message.encode(errors="replace"))
-        case Unfit(uid, message):
-            return _reply(uid, Refuse(Code.INVALID, message))
-        case Review(uid, request):
-            return _reply(uid, _judged(judge, request))
+
+    path: str
+    judge: Judge
+    concerns: Callable[[Request], bool]
+    crowded: Answer
+    patches: bool = False
 
 
-def _judged(judge: Judge, request: Request) -> Answer:
-    try:
-        return judge(policy.BUILT_IN, known.NOTHING, request)
-    except Exception:  # the edge: whatever a rule does, the API server gets an answer
-        LOG.exception("judging a %s of kind %s failed", request.operation, request.kind)
-        return Refuse(
-            Code.INTERNAL,
-            f"Penstock failed to judge this {request.kind or 'object'}: a fault of its own, "
-            "written to the webhook's log",
-        )
+def _about(kind: str) -> Callable[[Request], bool]:
+    # A Scale comes by way of the subresource of the kind.
+    return lambda request: request.kind == kind or request.subresource == "scale"
 
 
-def _reply(uid: str, answer: Answer) -> Reply:
-    return Reply(200, review.write(uid, answer), "application/json")
+def _is_gang_pod(request: Request) -> bool:
+    return (
+        request.kind == "Pod"
+        and request.operation is Operation.CREATE
+        and request.object is not None
+        and pod_claims.is_gang_pod(request.object)
+    )
+
+
+def _is_managed(request: Request) -> bool:
+    return any(map(_says_managed, (request.object, request.old_object)))
+
+
+def _says_managed(raw: JsonObject | None) -> bool:
+    metadata = raw.get("metadata") if raw else None
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    found = labels.get(names.MANAGED_BY_LABEL) if isinstance(labels, dict) else None
+    return found == names.MANAGED_BY
+
+
+_TRY_AGAIN: Final = Refuse(Code.UNAVAILABLE, OVERLOADED)
+
+ROUTES: Final = (
+    Route(
+        "/default/podcliquesets",
+        podcliqueset_admission.judge,
+        _about("PodCliqueSet"),
+        _TRY_AGAIN,
+        patches=True,
+    ),
+    Route(
+        "/validate/podcliquesets", podcliqueset_admission.judge, _about("PodCliqueSet"), _TRY_AGAIN
+    ),
+    Route(
+        "/validate/clustertopologybindings",
+        binding_admission.judge,
+        _about("ClusterTopologyBinding"),
+        _TRY_AGAIN,
+    ),
+    Route(
+        "/mutate/pods",
+        pod_admission.judge,
+        _is_gang_pod,
+        # Safe, since what comes without its gate is refused by a guard that needs no webhook; and
+        # what was made with it must not wait for us.
+        Allow(warnings=(f"{OVERLOADED} if this pod is refused for want of its gate",)),
+        patches=True,
+    ),
+    Route("/authorize/managed", managed_admission.judge, _is_managed, _TRY_AGAIN),
+)
+
+PATHS: Final[Mapping[str, Route]] = {route.path: route for route in ROUTES}

@@ -1,6 +1,7 @@
 """The process: a listening socket, a certificate, and gunicorn around both."""
 
 import errno
+import gc
 import logging
 import math
 import os
@@ -8,14 +9,24 @@ import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
 from typing_extensions import override
 
-from kube.clock import SystemClock
-from webhook import serving, tls
+from kube.clock import Clock
+from policies.known import NOTHING
+from webhook import peers, serving, tls
+from webhook.answering import Answering
+from webhook.background import Background
+from webhook.beginning import Foundation
+from webhook.knowledge import Knowledge
+from webhook.metrics import Metrics
+from webhook.routes import PATHS
+from webhook.selfcheck import SelfCheck
+from webhook.serving import Desk
 from webhook.settings import Settings
 from webhook.worker import AdmissionWorker
 
@@ -78,13 +89,26 @@ def _cannot(host: str, port: int, error: OSError) -> CannotListen:
 class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no types
     """gunicorn with one worker process, set up for API servers as its clients."""
 
-    def __init__(self, settings: Settings, listener: socket.socket, contexts: tls.Contexts) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        listener: socket.socket,
+        contexts: tls.Contexts,
+        foundation: Foundation,
+        clock: Clock,
+    ) -> None:
         self._settings = settings
+        self._address = listener.getsockname()[:2]
         self._descriptor = listener.detach()
         self._contexts = contexts
+        self._foundation = foundation
+        self._knowledge = _knowledge_of(foundation, settings, clock)
+        self._check = SelfCheck(self._address, contexts, clock)
+        self._background = Background([])
+        self._metrics = Metrics(PATHS)
         # Plain, not an Event: it is set in a signal handler, where a lock may deadlock.
         self._draining = False
-        self.clock = SystemClock().monotonic
+        self.clock = clock.monotonic
         self.drain_seconds = settings.drain_seconds
         super().__init__()
 
@@ -117,7 +141,49 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
     @override
     def load(self) -> Flask:
         """Make the WSGI application."""
-        return serving.make_app(lambda: self._draining)
+        source, known = self._foundation.source, self._knowledge or NOTHING
+        self._metrics.policy.labels(source.revision, source.origin).set(1)
+        answering = Answering(source.policy, known, self._metrics, self.clock)
+        app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
+        # What is there now stays: looking through it for garbage would make some reviews wait for
+        # tens of milliseconds, and make copies of memory that worker and master share.
+        gc.collect()
+        gc.freeze()
+        return app
+
+    def start_working(self) -> None:
+        """Begin to follow the cluster and to look after ourselves, in the worker's process."""
+        duties = [self._check.run]
+        if self._knowledge is not None:
+            duties.append(self._knowledge.run)
+        self._background = Background(duties)
+        self._background.start()
+
+    def stop_working(self) -> None:
+        """End both again."""
+        self._background.stop()
+
+    def is_stranger(self, connection: ssl.SSLSocket) -> bool:
+        """Tell whether this client has yet to show who it is."""
+        names = self._settings.client_name
+        return bool(names) and not peers.is_one_of(names, connection)
+
+    def note_failed_handshake(self) -> None:
+        """Count a client that could not agree with us on TLS."""
+        self._metrics.handshake_failures.inc()
+
+    def _unready(self) -> tuple[str, ...]:
+        reasons = ["draining"] if self._draining else []
+        if self._knowledge is not None and not self._knowledge.synced:
+            reasons.append("the first lists from the API server have not arrived")
+        return (*reasons, *self._check.reasons())
+
+    def _written_metrics(self) -> bytes:
+        metrics, validity = self._metrics, self._check.validity
+        metrics.synced.set(self._knowledge is None or self._knowledge.synced)
+        if validity is not None:
+            metrics.certificate_expiry.set(validity.until.timestamp())
+        return metrics.written()
 
     def context(self) -> ssl.SSLContext:
         """Give the TLS context for a connection that begins now."""
@@ -129,6 +195,13 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
     def start_draining(self) -> None:
         """Take the readiness away."""
         self._draining = True
+
+
+def _knowledge_of(foundation: Foundation, settings: Settings, clock: Clock) -> Knowledge | None:
+    if foundation.credentials is None:
+        return None
+    rng = Random()  # noqa: S311 - jitter, not secrets
+    return Knowledge(foundation.credentials, settings.namespace, clock, rng)
 
 
 def configure_logging(level: str) -> None:

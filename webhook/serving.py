@@ -1,22 +1,29 @@
-"""The HTTP side: bounds on what is read, which path goes to which route, health and readiness."""
+"""The HTTP side: reviews, health, readiness, metrics, and what HTTP refuses."""
 
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import NoReturn
 
-from flask import Flask, Response, request
-from gunicorn.http.errors import ParseException
+from flask import Flask, Response, abort
 from werkzeug.exceptions import HTTPException
 
-from policies.admission import Judge
-from webhook import routes
-from webhook.routes import Reply
-
-# A review holds the new object and the old one, each of at most 3 MiB at the API server's door.
-LARGEST_BODY: Final = 7 * 1024 * 1024
+from webhook import metrics
+from webhook.answering import Answering, Reply
+from webhook.intake import LARGEST_BODY, Intake
+from webhook.routes import ROUTES
 
 
-def make_app(draining: Callable[[], bool]) -> Flask:
-    """Make the WSGI application; it is unready while `draining`."""
+@dataclass(frozen=True)
+class Desk:
+    """What stands behind the paths. `unready` gives the reasons not to send reviews here now."""
+
+    answering: Answering
+    unready: Callable[[], tuple[str, ...]]
+    written_metrics: Callable[[], bytes]
+
+
+def make_app(desk: Desk) -> Flask:
+    """Make the WSGI application: Flask, with reviews taken in before they get to it."""
     app = Flask("webhook", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     app.register_error_handler(HTTPException, _plain)
@@ -25,39 +32,25 @@ def make_app(draining: Callable[[], bool]) -> Flask:
         return _response(Reply(200, b"ok"))
 
     def readyz() -> Response:
-        return _response(Reply(503, b"draining") if draining() else Reply(200, b"ok"))
+        reasons = desk.unready()
+        reply = Reply(503, "\n".join(reasons).encode()) if reasons else Reply(200, b"ok")
+        return _response(reply)
+
+    def written_metrics() -> Response:
+        return _response(Reply(200, desk.written_metrics(), metrics.CONTENT_TYPE))
 
     app.add_url_rule("/healthz", view_func=healthz)
     app.add_url_rule("/readyz", view_func=readyz)
-    for path, judge in routes.PATHS.items():
-        app.add_url_rule(path, path, _review_view(judge), methods=["POST"])
+    app.add_url_rule("/metrics", "metrics", view_func=written_metrics)
+    for route in ROUTES:
+        # What is posted here never comes so far.
+        app.add_url_rule(route.path, route.path, _not_posted, methods=["POST"])
+    app.wsgi_app = Intake(desk.answering, app.wsgi_app)  # type: ignore[method-assign]  # Flask's way
     return app
 
 
-def _review_view(judge: Judge) -> Callable[[], Response]:
-    def view() -> Response:
-        return _response(_body_fault() or _answered(judge))
-
-    return view
-
-
-def _body_fault() -> Reply | None:
-    """Look at the headers before a byte of the body is read."""
-    if request.mimetype != "application/json":
-        return Reply(415, b"send application/json")
-    if request.headers.get("Content-Encoding", "identity") != "identity":
-        # Unpacking would make the bound on the body worthless.
-        return Reply(415, b"send the body without Content-Encoding")
-    return None
-
-
-def _answered(judge: Judge) -> Reply:
-    try:
-        body = request.get_data(cache=False)
-    except (OSError, ParseException) as error:
-        # The client stalled, left, or broke the framing of its own body.
-        return Reply(400, f"the body could not be read: {error}".encode(errors="replace"))
-    return routes.answer(judge, body)
+def _not_posted() -> NoReturn:
+    abort(405)
 
 
 def _response(reply: Reply) -> Response:

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import ssl
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import Final, NoReturn
 
 from typing_extensions import override
 
-from api import exits
+from api import exits, names
+from webhook.tls import Terms
 
 LONGEST: Final = 3600
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -18,7 +20,8 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 EXAMPLES: Final = """\
 examples:
   python -m webhook --port 9443 --tls-dir /etc/penstock/tls
-  python -m webhook --host 127.0.0.1 --port 0 --tls-dir ./tls --drain-seconds 1 --log-level debug
+  python -m webhook --kubeconfig webhook.kubeconfig --tls-dir ./tls --policy-file policy.yaml
+  python -m webhook --no-cluster --host 127.0.0.1 --port 0 --tls-dir ./tls --log-level debug
 
 --tls-dir must hold tls.crt (the certificate, with its chain) and tls.key. They may be replaced at
 any time, best all at once by swapping a link as kubelet does; new connections get the new ones.
@@ -33,6 +36,14 @@ class Settings:
     port: int
     tls_dir: Path
     tls_wait: float
+    tls_min: str
+    client_ca: Path | None
+    client_name: tuple[str, ...]
+    kubeconfig: Path | None
+    no_cluster: bool
+    namespace: str
+    wait: float
+    policy_file: Path | None
     threads: int
     drain_seconds: float
     log_level: str
@@ -54,11 +65,37 @@ def parse(arguments: Sequence[str]) -> Settings:
         description="Answer admission reviews over HTTPS: check PodCliqueSets, gate gangs' pods.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
+    _add_serving(parser)
+    _add_tls(parser)
+    _add_cluster(parser)
+    given = parser.parse_args(arguments)
+    if bool(given.client_ca) != bool(given.client_name):
+        parser.error(
+            "--client-ca and --client-name go together: an authority vouches for many clients"
+        )
+    return Settings(**{**vars(given), "client_name": tuple(given.client_name)})
+
+
+def _add_serving(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="0.0.0.0", help="address to serve on (%(default)s)")  # noqa: S104
     parser.add_argument(
         "--port", type=_port, default=9443, help="port; 0 takes a free one (%(default)s)"
     )
+    parser.add_argument(
+        "--threads", type=_threads, default=16, help="connections attended to at once (%(default)s)"
+    )
+    parser.add_argument(
+        "--drain-seconds",
+        type=_seconds,
+        default=5.0,
+        help="seconds to go on serving, unready, after SIGTERM (%(default)g)",
+    )
+    parser.add_argument("--log-level", choices=LEVELS, default="info", help="(%(default)s)")
+
+
+def _add_tls(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls-dir", type=Path, required=True, help="directory with tls.crt and tls.key"
     )
@@ -69,16 +106,56 @@ def parse(arguments: Sequence[str]) -> Settings:
         help="seconds to wait for these files at the start (%(default)g)",
     )
     parser.add_argument(
-        "--threads", type=_threads, default=16, help="reviews answered at once (%(default)s)"
+        "--tls-min", choices=("1.2", "1.3"), default="1.3", help="oldest TLS spoken (%(default)s)"
     )
     parser.add_argument(
-        "--drain-seconds",
-        type=_seconds,
-        default=5.0,
-        help="seconds to go on serving, unready, after SIGTERM (%(default)g)",
+        "--client-ca",
+        type=Path,
+        metavar="FILE",
+        help="answer reviews only to clients with a certificate of this authority",
     )
-    parser.add_argument("--log-level", choices=LEVELS, default="info", help="(%(default)s)")
-    return Settings(**vars(parser.parse_args(arguments)))
+    parser.add_argument(
+        "--client-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="and of this name, such as the API server's; may be repeated",
+    )
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    access = parser.add_mutually_exclusive_group()
+    access.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="how to reach the cluster, by token or tokenFile (default: the pod's own account)",
+    )
+    access.add_argument(
+        "--no-cluster", action="store_true", help="ask no API server: know nothing of any cluster"
+    )
+    parser.add_argument(
+        "--namespace",
+        default=names.NAMESPACE,
+        help="where Penstock's own objects are (%(default)s)",
+    )
+    parser.add_argument(
+        "--wait",
+        type=_seconds,
+        default=30.0,
+        help="seconds to wait for an API server at the start (%(default)g)",
+    )
+    parser.add_argument(
+        "--policy-file",
+        type=Path,
+        metavar="FILE",
+        help=f"the policy, instead of the ConfigMap {names.POLICY_CONFIG}",
+    )
+
+
+def terms(settings: Settings) -> Terms:
+    """Give what is asked of clients' TLS."""
+    oldest = ssl.TLSVersion.TLSv1_2 if settings.tls_min == "1.2" else ssl.TLSVersion.TLSv1_3
+    return Terms(oldest, settings.client_ca)
 
 
 def _port(text: str) -> int:

@@ -49,6 +49,22 @@ class Site(Protocol):
         """Give the TLS context for a connection that begins now."""
         ...
 
+    def is_stranger(self, connection: ssl.SSLSocket) -> bool:
+        """Tell whether this client has yet to show who it is."""
+        ...
+
+    def note_failed_handshake(self) -> None:
+        """Count a client that could not agree with us on TLS."""
+        ...
+
+    def start_working(self) -> None:
+        """Begin what goes on beside the answering of reviews."""
+        ...
+
+    def stop_working(self) -> None:
+        """End that again."""
+        ...
+
     def start_draining(self) -> None:
         """Take the readiness away."""
         ...
@@ -93,6 +109,15 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
         """Wrap the application, so that its replies say how draining stands when they leave."""
         super().load_wsgi()
         self.wsgi = partial(self._answer, self.wsgi)
+
+    @override
+    def run(self) -> None:
+        """Serve until told to stop, with what goes on beside it."""
+        self.app.start_working()
+        try:
+            super().run()
+        finally:
+            self.app.stop_working()
 
     def _answer(
         self, app: WSGIApplication, environ: WSGIEnvironment, start_response: MethodType
@@ -146,6 +171,13 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
             connection.timeout = self.app.clock() + SILENCE
             self._await_greeting(connection)
 
+    @override
+    def enqueue_req(self, conn: TConn) -> None:
+        """Hand a connection with something to read to the threads, and note since when."""
+        if isinstance(conn.sock, PatientSocket):
+            conn.sock.arrived = self.app.clock()
+        super().enqueue_req(conn)
+
     def _await_greeting(self, connection: TConn) -> None:
         self.pending_conns.append(connection)
         self.poller.register(
@@ -179,7 +211,9 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
             return GREETING
         except OSError as error:
             self.log.debug("TLS handshake with %s failed: %s", conn.client, error)
+            self.app.note_failed_handshake()
             return False
+        conn.sock.stranger = self.app.is_stranger(conn.sock)
         conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
         conn.initialized = True
         return True

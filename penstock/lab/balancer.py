@@ -25,7 +25,18 @@ class Instance:
     name: str
     port: int = 0
     ready: bool = False
+    leaving: bool = False
+    """It was ready and says that it is not any more, as one does that drains: it still answers."""
     connections: int = 0
+
+    def note(self, *, ready: bool) -> None:
+        """Take down what a probe found."""
+        self.leaving = not ready and (self.ready or self.leaving)
+        self.ready = ready
+
+    def lose(self) -> None:
+        """Take down that nobody answers there any more."""
+        self.ready = self.leaving = False
 
 
 class Balancer:
@@ -54,29 +65,32 @@ class Balancer:
     def point(self, name: str, port: int) -> None:
         """Say where an instance listens from now on; it is not ready until a probe says so."""
         instance = self._instances.setdefault(name, Instance(name))
-        instance.port, instance.ready = port, False
+        instance.port = port
+        instance.lose()
 
     def withdraw(self, name: str) -> None:
         """Give an instance no new connections; the ones it has are let finish."""
         if name in self._instances:
-            self._instances[name].ready = False
+            self._instances[name].lose()
 
     def ready(self) -> list[str]:
         """Name the instances that get connections now."""
         return [instance.name for instance in self._instances.values() if instance.ready]
 
+    def addresses(self) -> list[str]:
+        """Give host:port of each instance that gets connections now."""
+        ready = (instance for instance in self._instances.values() if instance.ready)
+        return [f"{self._host}:{instance.port}" for instance in ready]
+
     async def probe_once(self, probe: Probe) -> None:
         """Ask every instance whether it is ready and follow the answers."""
 
-        async def ask(instance: Instance) -> None:
-            port = instance.port
-            answer = await probe(port)
-            if (
-                instance.port == port
-            ):  # else it has moved meanwhile, and the answer is about the old place
-                instance.ready = answer
-
-        await asyncio.gather(*(ask(each) for each in self._instances.values() if each.port))
+        asked = [(each, each.port) for each in self._instances.values() if each.port]
+        answers = await asyncio.gather(*(probe(port) for _, port in asked))
+        # All at once: when one has come and another goes, there is no instant without either.
+        for (instance, port), answer in zip(asked, answers, strict=True):
+            if instance.port == port:  # else the answer is about where it was before
+                instance.note(ready=answer)
 
     async def follow(self, probe: Probe, interval: float) -> None:
         """Probe again and again until cancelled."""
@@ -98,17 +112,25 @@ class Balancer:
             self._connections.discard(task)
             writer.close()  # not abort: the last bytes may still wait to be sent
 
+    def _in_turn(self) -> list[Instance]:
+        """Give who may get a connection, best first.
+
+        Where none is ready, those that leave get it, as a Service does with what terminates: they
+        answer as long as they listen.
+        """
+        known = self._instances.values()
+        chosen = [each for each in known if each.ready] or [each for each in known if each.leaving]
+        return sorted(chosen, key=lambda each: each.connections)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for instance in sorted(self._instances.values(), key=lambda each: each.connections):
-            if not instance.ready:
-                continue
+        for instance in self._in_turn():
             instance.connections += 1
             try:
                 far_reader, far_writer = await asyncio.wait_for(
                     asyncio.open_connection(self._host, instance.port), CONNECT_SECONDS
                 )
             except OSError:  # it died since the last probe; a timeout is an OSError too
-                instance.ready = False
+                instance.lose()
                 instance.connections -= 1
                 continue
             try:

@@ -39,6 +39,8 @@ PROBE_INTERVAL = 0.5
 # Enough for the balancer to see that a webhook leaves: it needs no longer than two probes.
 DRAIN_SECONDS = "1.5"
 DIRECTORY_SECONDS = 1.0
+# One API server on this machine learns of a new CA bundle much sooner than several elsewhere.
+TRUST_SECONDS = "2"
 
 
 class KeeperError(Exception):
@@ -79,6 +81,7 @@ class Keeper:
                     self._kubelet.keep_tokens(),
                     self._kubelet.keep_certificate(),
                     self._balancer.follow(_ready, PROBE_INTERVAL),
+                    self._publish_addresses(),
                     *(self._supervise(name) for name in self._settings.components()),
                 ]
                 running = [tasks.create_task(duty) for duty in duties]
@@ -87,6 +90,18 @@ class Keeper:
                     task.cancel()
         finally:
             await self._balancer.close()
+
+    async def _publish_addresses(self) -> None:
+        """Write down where ready webhooks answer, as a Service's endpoints say in a cluster."""
+        written: list[str] = []
+        self._layout.addresses.write_text("")
+        while True:
+            await asyncio.sleep(PROBE_INTERVAL)
+            if (ready := self._balancer.addresses()) != written:
+                fresh = self._layout.addresses.with_suffix(".new")
+                fresh.write_text("".join(f"{address}\n" for address in ready))
+                fresh.replace(self._layout.addresses)
+                written = ready
 
     async def _until_the_lab_is_gone(self) -> None:
         # If somebody removes the lab's directory by hand, nothing can find us any more to stop us.
@@ -118,23 +133,27 @@ class Keeper:
         self._balancer.withdraw(name)
         if code == exits.BAD_CREDENTIALS:
             # Its account may have been made anew, which voids the token long before it expires.
-            self._kubelet.suspect(f"penstock-{name}")
+            self._kubelet.suspect(account_of(name))
+
+
+def account_of(component: str) -> str:
+    """Return the account that a component speaks as; all webhooks share one."""
+    return f"penstock-{component.partition('-')[0]}"
 
 
 def command_line(layout: Layout, name: str, port: int) -> Sequence[str]:
     """Return how one of our components is run."""
     kind = name.partition("-")[0]
+    access = ["--kubeconfig", str(layout.kubeconfig(account_of(name)))]
+    access += ["--namespace", names.NAMESPACE]
     if kind == "webhook":
         address = ("--host", LOOPBACK, "--port", str(port))
-        return supervision.module_command(
-            "webhook", *address, *("--tls-dir", str(layout.tls), "--drain-seconds", DRAIN_SECONDS)
-        )
-    account = names.WORKLOADS_ACCOUNT if kind == "workloads" else names.GANGS_ACCOUNT
-    return supervision.module_command(
-        f"controller.{kind}",
-        *("--kubeconfig", str(layout.kubeconfig(account)), "--namespace", names.NAMESPACE),
-        *(("--webhook-host", LOOPBACK) if kind == "gangs" else ()),
-    )
+        serving = ("--tls-dir", str(layout.tls), "--drain-seconds", DRAIN_SECONDS)
+        return supervision.module_command("webhook", *address, *serving, *access)
+    if kind == "gangs":
+        access += ["--webhook-host", LOOPBACK, "--webhook-addresses", str(layout.addresses)]
+        access += ["--trust-wait", TRUST_SECONDS]
+    return supervision.module_command(f"controller.{kind}", *access)
 
 
 def free_port() -> int:

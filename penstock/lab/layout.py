@@ -103,6 +103,11 @@ class Layout:
         return self.root / "tls"
 
     @property
+    def addresses(self) -> Path:
+        """Return the file with the address of each ready webhook, one a line."""
+        return self.root / "webhooks"
+
+    @property
     def kubeconfigs(self) -> Path:
         """Return where the accounts' kubeconfigs are."""
         return self.root / "kubeconfigs"

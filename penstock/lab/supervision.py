@@ -29,6 +29,7 @@ MEANINGS: Mapping[int, str] = {
     exits.NO_CERTIFICATE: "its TLS files are missing or do not fit",
     exits.LOST_LEASE: "another one leads",
     exits.PORT_TAKEN: "its port is taken",
+    exits.BAD_POLICY: "its policy cannot be read",
 }
 
 

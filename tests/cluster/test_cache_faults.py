@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from kube import credentials
+from kube.access import Credentials
 from kube.backoff import BackoffSettings
 from kube.cache import Added, Cache, CacheSettings, Change, Deleted, Modified
 from kube.client import Client, Scope
 from kube.clock import SystemClock
-from kube.credentials import Credentials
 from kube.objects import Key, ObjectMeta, key_of
 from kube.resources import CONFIGMAPS, NAMESPACES
 from kube.tokens import FixedHeader

@@ -5,10 +5,10 @@ import pytest
 
 from api.jsons import JsonObject
 from kube import errors
+from kube.access import Credentials
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.client import Client, Scope
 from kube.clock import SystemClock
-from kube.credentials import Credentials
 from kube.resources import CONFIGMAPS
 from kube.tokens import FixedHeader
 from tests.support import fakeapi

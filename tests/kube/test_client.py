@@ -5,8 +5,8 @@ import pytest
 from aiohttp import web
 
 from kube import errors
+from kube.access import Credentials
 from kube.client import Client, Deletion
-from kube.credentials import Credentials
 from kube.objects import BareObject
 from kube.resources import CONFIGMAPS, PODS
 from kube.tokens import FixedHeader

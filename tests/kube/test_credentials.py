@@ -11,9 +11,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from kube import credentials, kubeconfig
+from kube import accounts, credentials, kubeconfig
+from kube.access import Credentials
 from kube.clock import SystemClock
-from kube.credentials import Credentials
 from kube.errors import BadCredentials
 from tests.support.manualclock import START, ManualClock
 
@@ -363,7 +363,7 @@ async def test_inside_a_pod_its_service_account_is_used_and_followed(
     (tmp_path / "ca.crt").write_bytes(pair.certificate)
     (tmp_path / "token").write_text("one\n")
     clock = ManualClock()
-    loaded = credentials.in_cluster(tmp_path, clock, POD)
+    loaded = accounts.in_cluster(tmp_path, clock, POD)
     assert loaded.server == "https://10.0.0.1:443"
     assert loaded.ssl_context is not None
     assert await header(loaded) == "Bearer one"
@@ -373,13 +373,13 @@ async def test_inside_a_pod_its_service_account_is_used_and_followed(
 
 
 def test_a_pod_without_a_mount_says_where_it_looked(tmp_path: Path, pair: Pair) -> None:
-    assert str(credentials.SERVICE_ACCOUNT_MOUNT) in complaint(None, **POD)
-    with pytest.raises(BadCredentials, match="token file does not exist"):
-        credentials.in_cluster(tmp_path, ManualClock(), POD)
+    assert str(accounts.SERVICE_ACCOUNT_MOUNT) in complaint(None, **POD)
+    with pytest.raises(BadCredentials, match="there is no such file"):
+        accounts.in_cluster(tmp_path, ManualClock(), POD)
     (tmp_path / "token").write_text("one")
     (tmp_path / "ca.crt").write_bytes(b"no certificate")
     with pytest.raises(BadCredentials, match="the certificate authority cannot be used"):
-        credentials.in_cluster(tmp_path, ManualClock(), POD)
+        accounts.in_cluster(tmp_path, ManualClock(), POD)
 
 
 def test_a_context_asked_for_by_name_is_never_the_pods(tmp_path: Path) -> None:

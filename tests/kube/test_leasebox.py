@@ -2,8 +2,8 @@ import msgspec
 import pytest
 
 from api.jsons import JsonObject
+from kube.access import Credentials
 from kube.client import Client
-from kube.credentials import Credentials
 from kube.errors import Conflict
 from kube.lease import Claim, LeaseRecord
 from kube.leasebox import ClusterLease

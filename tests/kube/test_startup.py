@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from api import exits
+from kube.access import Credentials
 from kube.client import Client
-from kube.credentials import Credentials
 from kube.resources import LEASES, NODES, PODGANGS, PODS
 from kube.startup import StartupFailure, preflight
 from kube.tokens import FileToken, FixedHeader, TokenSource

@@ -149,6 +149,43 @@ async def test_a_large_answer_arrives_whole_when_the_instance_closes_after_it(
     writer.close()
 
 
+async def test_where_none_is_ready_those_that_leave_answer_as_long_as_they_listen(
+    stage: Stage,
+) -> None:
+    stage.echoes["two"].ready = False
+    await stage.look()
+    stage.echoes["one"].ready = False
+    await stage.look()
+    await stage.look()
+    assert {await stage.say("hi") for _ in range(4)} == {"one hi"}
+    stage.balancer.withdraw("one")
+    assert await stage.say("hi") == ""
+
+
+async def test_one_that_came_takes_over_at_the_instant_another_goes(stage: Stage) -> None:
+    """However long the first answer of the one takes, there is never nobody."""
+    one, two = stage.echoes.values()
+    two.ready = False
+    await stage.look()
+    one.ready, two.ready = False, True
+    seen: list[list[str]] = []
+
+    async def probe(port: int) -> bool:
+        for _ in range(3):
+            seen.append(stage.balancer.ready())
+            await asyncio.sleep(0)
+        return await stage.probe(port) if port == one.port else await two_at_last()
+
+    async def two_at_last() -> bool:
+        await asyncio.sleep(0.01)
+        seen.append(stage.balancer.ready())
+        return True
+
+    await stage.balancer.probe_once(probe)
+    assert {*map(tuple, seen)} == {("one",)}
+    assert stage.balancer.ready() == ["two"]
+
+
 async def test_none_ready_refuses_at_once(stage: Stage) -> None:
     for echo in stage.echoes.values():
         echo.ready = False

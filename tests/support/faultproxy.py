@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from api.jsons import JsonObject
-from kube.credentials import Credentials
+from kube.access import Credentials
 
 
 class Fault(Enum):

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import msgspec
 
 from kube import errors
+from kube.access import Credentials
 from kube.backoff import BackoffSettings
 from kube.cache import Added, Cache, CacheSettings, Change, Deleted, Modified
 from kube.client import Client, Scope
 from kube.clock import SystemClock
-from kube.credentials import Credentials
 from kube.objects import Key, ObjectMeta, key_of
 from kube.resources import CONFIGMAPS
 from kube.tokens import FixedHeader

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from kube.access import Credentials
 from kube.client import Client
-from kube.credentials import Credentials
 from kube.tokens import FixedHeader, TokenSource
 from kube.transport import Patience
 from tests.support import fakeapi

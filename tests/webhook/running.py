@@ -124,9 +124,11 @@ def review(connection: HTTPSConnection) -> http.client.HTTPResponse:
 
 
 @contextmanager
-def started(files: Files, log: Path, *flags: str) -> Iterator[Running]:
+def started(files: Files, log: Path, *flags: str, module: str = "webhook") -> Iterator[Running]:
     """Start a webhook with these flags and see to it that nothing of it is left."""
-    command = [sys.executable, "-m", "webhook", "--host", HOST, "--tls-dir", str(files.folder)]
+    command = [sys.executable, "-m", module, "--host", HOST, "--tls-dir", str(files.folder)]
+    if "--kubeconfig" not in flags:
+        command.append("--no-cluster")
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, *flags],

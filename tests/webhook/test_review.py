@@ -1,13 +1,14 @@
 import base64
 from typing import Final, cast
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api.jsons import Json, JsonObject
-from policies.admission import Operation, Request
+from policies.admission import Operation, Request, User
 from policies.answers import Allow, Answer, Code, Refuse
 from webhook import review
 from webhook.review import Review, Unanswerable, Unfit
@@ -32,15 +33,60 @@ def nested(levels: int) -> Json:
     return value
 
 
-def test_a_review_carries_what_rules_judge_by() -> None:
-    read = review.read(asked(object={"a": 1}, oldObject={"b": 2}, dryRun=False, options=None))
-    assert read == Review("u-1", Request(Operation.CREATE, "Pod", {"a": 1}))
+def requested(body: bytes) -> Request | Unfit:
+    read = review.read(body)
+    assert isinstance(read, Review), read
+    assert read.uid == "u-1"
+    return read.request()
 
 
-def test_a_delete_has_no_new_object() -> None:
-    deleted = Review("u-1", Request(Operation.DELETE, "Pod", None))
-    assert review.read(asked(operation="DELETE", object=None)) == deleted
-    assert review.read(asked(operation="DELETE")) == deleted
+def test_a_review_carries_all_that_rules_judge_by() -> None:
+    body = asked(
+        operation="UPDATE",
+        kind={"group": "autoscaling", "version": "v1", "kind": "Scale"},
+        resource={"group": "grove.io", "version": "v1alpha1", "resource": "podcliques"},
+        subResource="scale",
+        requestKind={"kind": "Other"},
+        namespace="tenant",
+        name="llm-0-decode",
+        userInfo={"username": "ada", "uid": "7", "groups": ["a", "b"], "extra": {"x": ["y"]}},
+        object={"a": 1},
+        oldObject={"b": 2},
+        dryRun=True,
+        options={"kind": "UpdateOptions"},
+    )
+    assert requested(body) == Request(
+        Operation.UPDATE,
+        "Scale",
+        {"a": 1},
+        {"b": 2},
+        resource="podcliques",
+        subresource="scale",
+        namespace="tenant",
+        name="llm-0-decode",
+        user=User("ada", ("a", "b")),
+        dry_run=True,
+    )
+
+
+def test_what_a_review_leaves_out_is_empty() -> None:
+    bare = Request(Operation.CREATE, "Pod", None)
+    assert requested(asked()) == bare
+    nothing: dict[str, Json] = dict.fromkeys(
+        ("object", "oldObject", "subResource", "namespace", "name", "dryRun", "options")
+    )
+    assert requested(asked(**nothing, userInfo={"groups": None})) == bare
+
+
+def test_a_delete_has_only_an_old_object() -> None:
+    deleted = Request(Operation.DELETE, "Pod", None, {"a": 1})
+    assert requested(asked(operation="DELETE", object=None, oldObject={"a": 1})) == deleted
+
+
+def test_objects_are_not_looked_at_before_they_are_asked_for() -> None:
+    read = review.read(asked(object="@").replace(b'"@"', b'{"x": "\xff"}'))
+    assert isinstance(read, Review)
+    assert isinstance(read.request(), Unfit)
 
 
 @pytest.mark.parametrize(
@@ -64,8 +110,9 @@ def test_a_delete_has_no_new_object() -> None:
         pytest.param(asked().replace(b"AdmissionReview", b"TokenReview"), id="another review"),
         pytest.param(b"[" * 100_000, id="deep and open"),
         pytest.param(
-            asked(object="@").replace(b'"@"', b"[" * 50_000 + b"]" * 50_000), id="too deep to skip"
+            asked(name="@", object={}).replace(b'"@"', b"[" * 50_000), id="deep before the object"
         ),
+        pytest.param(asked(uid=7, object="@").replace(b'"@"', b"[" * 50_000), id="deep and no uid"),
     ],
 )
 def test_what_is_no_review_cannot_be_answered(body: bytes) -> None:
@@ -74,33 +121,55 @@ def test_what_is_no_review_cannot_be_answered(body: bytes) -> None:
     assert read.message
 
 
+@pytest.mark.parametrize("field", ["object", "oldObject"])
 @pytest.mark.parametrize(
-    ("body", "fault"),
+    ("found", "fault"),
     [
-        pytest.param(asked(object=[]), "not a JSON object", id="list"),
-        pytest.param(asked(object="x"), "not a JSON object", id="text"),
-        pytest.param(asked(object="@").replace(b"@", b"\xff"), "not JSON", id="no text"),
-        pytest.param(asked(object={"x": nested(64)}), "64 levels", id="65 levels"),
+        pytest.param(b"[]", "is not a JSON object", id="list"),
+        pytest.param(b'"x"', "is not a JSON object", id="text"),
+        pytest.param(b'"\xff"', "is not JSON", id="no text"),
+        pytest.param(orjson.dumps({"x": nested(64)}), "64 levels", id="65 levels"),
+        pytest.param(orjson.dumps({"x": [0] * 100_000}), "100000 values", id="100,001 values"),
     ],
 )
-def test_an_object_that_is_none_is_answered_to_its_uid(body: bytes, fault: str) -> None:
-    read = review.read(body)
-    assert isinstance(read, Unfit)
-    assert read.uid == "u-1"
-    assert fault in read.message
+def test_an_object_that_is_none_is_answered_to_its_uid(
+    field: str, found: bytes, fault: str
+) -> None:
+    answered = requested(asked(**{field: "@"}).replace(b'"@"', found))
+    assert isinstance(answered, Unfit)
+    assert fault in answered.message
+    assert answered.message.startswith("the old object") == (field == "oldObject")
 
 
-def test_64_levels_are_read() -> None:
-    assert isinstance(review.read(asked(object={"x": nested(63)})), Review)
+@pytest.mark.parametrize("field", ["object", "oldObject"])
+def test_an_object_too_deep_to_skip_is_answered_to_its_uid(field: str) -> None:
+    body = asked(object="@") if field == "object" else asked(object={}, oldObject="@")
+    body = body.replace(b'"@"', b"[" * 50_000 + b"]" * 50_000)
+    answered = requested(body)
+    assert isinstance(answered, Unfit)
+    assert "nests more than 64 levels" in answered.message
+
+
+def test_64_levels_and_100_000_values_are_read() -> None:
+    assert isinstance(requested(asked(object={"x": nested(63)})), Request)
+    assert isinstance(requested(asked(object={"x": [0] * 99_999})), Request)
 
 
 @pytest.mark.parametrize(
-    ("value", "depth"),
-    [(1, 0), ({}, 1), ([], 1), ([1, "a"], 1), ({"a": [1, {}]}, 3), ([[], [[]]], 3)],
+    ("value", "depth", "count"),
+    [
+        (1, 0, 0),
+        ({}, 1, 0),
+        ([], 1, 0),
+        ([1, "a"], 1, 2),
+        ({"a": [1, {}]}, 3, 3),
+        ([[], [[]]], 3, 3),
+    ],
 )
-def test_depth_counts_what_nests(value: Json, depth: int) -> None:
-    assert not review.deeper_than(depth, value)
-    assert depth == 0 or review.deeper_than(depth - 1, value)
+def test_what_nests_and_what_it_holds_are_counted(value: Json, depth: int, count: int) -> None:
+    assert not review.size_fault(value, depth, count)
+    assert depth == 0 or "deep" in review.size_fault(value, depth - 1, count)
+    assert count == 0 or "values" in review.size_fault(value, depth, count - 1)
 
 
 def test_an_answer_without_changes_has_no_patch() -> None:
@@ -121,6 +190,7 @@ def test_a_patch_goes_with_its_type_and_in_base64() -> None:
         (Code.FORBIDDEN, "Forbidden"),
         (Code.INVALID, "Invalid"),
         (Code.INTERNAL, "InternalError"),
+        (Code.UNAVAILABLE, "ServiceUnavailable"),
     ],
 )
 def test_a_refusal_says_code_reason_and_message(code: Code, reason: str) -> None:
@@ -150,3 +220,27 @@ def test_warnings_are_kept_few_and_short() -> None:
 @given(st.binary(max_size=200))
 def test_no_bytes_make_reading_raise(body: bytes) -> None:
     assert isinstance(review.read(body), Unanswerable)
+
+
+JSONS: Final = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=15,
+)
+
+
+@given(JSONS, st.integers(0, 70), st.booleans())
+def test_what_is_plainly_fit_is_fit(core: Json, levels: int, lists: bool) -> None:  # noqa: FBT001
+    value = core
+    for _ in range(levels):
+        value = [0, value] if lists else {"\n  ": value}
+    raw = msgspec.Raw(orjson.dumps(value))
+    if review.is_plainly_fit(raw):
+        assert not review.size_fault(value, review.DEEPEST, review.MOST_VALUES)
+
+
+def test_what_people_write_is_plainly_fit() -> None:
+    assert review.is_plainly_fit(msgspec.Raw(orjson.dumps({"x": nested(63)})))
+    assert not review.is_plainly_fit(msgspec.Raw(orjson.dumps({"x": nested(64)})))
+    assert not review.is_plainly_fit(msgspec.Raw(b"[" * 50_000 + b"]" * 50_000))
+    assert not review.is_plainly_fit(msgspec.Raw(orjson.dumps([0] * 100_001)))

@@ -1,5 +1,5 @@
 import base64
-import logging
+from io import BytesIO
 from typing import Final, cast
 
 import jsonpatch
@@ -13,29 +13,36 @@ from werkzeug.test import TestResponse
 
 from api import names
 from api.jsons import Json, JsonObject
-from policies.admission import Request
-from policies.answers import Answer
-from policies.known import Known
-from policies.policy import Policy
-from webhook import routes, serving
+from kube.clock import SystemClock
+from policies.known import NOTHING
+from policies.policy import BUILT_IN
+from webhook import intake, serving
+from webhook.answering import Answering
+from webhook.metrics import Metrics
+from webhook.routes import PATHS
+from webhook.serving import Desk
 
 VALIDATE: Final = "/validate/podcliquesets"
 MUTATE: Final = "/mutate/pods"
 POD: Final[JsonObject] = {"containers": [{"name": "main"}]}
 
 
-class Drain:
-    began = False
+@pytest.fixture
+def reasons() -> list[str]:
+    """Why the webhook is not ready."""
+    return []
 
 
 @pytest.fixture
-def drain() -> Drain:
-    return Drain()
+def client(reasons: list[str]) -> FlaskClient:
+    return client_of(reasons)
 
 
-@pytest.fixture
-def client(drain: Drain) -> FlaskClient:
-    return serving.make_app(lambda: drain.began).test_client()
+def client_of(reasons: list[str]) -> FlaskClient:
+    metrics = Metrics(PATHS)
+    answering = Answering(BUILT_IN, NOTHING, metrics, SystemClock().monotonic)
+    desk = Desk(answering, lambda: tuple(reasons), metrics.written)
+    return serving.make_app(desk).test_client()
 
 
 def review(found: Json, kind: str = "PodCliqueSet", operation: Json = "CREATE") -> JsonObject:
@@ -106,13 +113,21 @@ def test_a_delete_is_let_through(client: FlaskClient) -> None:
         assert ask(client, path, review(None, kind, "DELETE"))["allowed"]
 
 
-def test_readiness_goes_when_draining_begins_and_health_stays(
-    client: FlaskClient, drain: Drain
+def test_readiness_goes_with_a_reason_and_health_stays(
+    client: FlaskClient, reasons: list[str]
 ) -> None:
     assert client.get("/readyz").status_code == 200
-    drain.began = True
-    assert client.get("/readyz").status_code == 503
+    reasons += ["draining", "the certificate has ended"]
+    reply = client.get("/readyz")
+    assert (reply.status_code, reply.text) == (503, "draining\nthe certificate has ended")
     assert client.get("/healthz").status_code == 200
+
+
+def test_metrics_are_written_where_prometheus_looks(client: FlaskClient) -> None:
+    ask(client, VALIDATE, review(a_set(clique("a"))))
+    reply = client.get("/metrics")
+    assert reply.content_type == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'penstock_webhook_requests_total{decision="allow",dry_run="false"' in reply.text
 
 
 @pytest.mark.parametrize("method", ["get", "post"])
@@ -151,7 +166,7 @@ def test_packed_bodies_are_refused(client: FlaskClient) -> None:
 
 def test_a_body_of_7_mib_is_read_and_a_byte_more_is_not(client: FlaskClient) -> None:
     body = orjson.dumps(review(a_set(clique("a"))))
-    full = body + b" " * (serving.LARGEST_BODY - len(body))
+    full = body + b" " * (intake.LARGEST_BODY - len(body))
     reply = client.post(VALIDATE, data=full, content_type="application/json")
     assert answered(reply)["allowed"]
     reply = client.post(VALIDATE, data=full + b" ", content_type="application/json")
@@ -185,19 +200,25 @@ def test_a_body_that_breaks_off_is_a_bad_request(client: FlaskClient, error: Exc
     assert reply.status_code == 400
 
 
-def test_a_fault_in_a_rule_is_a_refusal_and_a_traceback_in_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def broken(_policy: Policy, _known: Known, _request: Request) -> Answer:
-        raise ZeroDivisionError
+def test_a_body_that_ends_early_is_a_bad_request(client: FlaskClient) -> None:
+    reply = client.post(
+        VALIDATE,
+        content_type="application/json",
+        environ_overrides={"wsgi.input": BytesIO(b"{}"), "CONTENT_LENGTH": "3"},
+    )
+    assert (reply.status_code, reply.text) == (400, "the body ends before it should")
 
-    with caplog.at_level(logging.ERROR):
-        reply = routes.answer(broken, orjson.dumps(review(a_set())))
-    response = orjson.loads(reply.body)["response"]
-    assert reply.status == 200
-    assert not response["allowed"]
-    assert (response["status"]["code"], response["uid"]) == (500, "u-1")
-    assert "ZeroDivisionError" in caplog.text
+
+@pytest.mark.parametrize(("size", "code"), [(intake.LARGEST_BODY, 200), (8 << 20, 413)])
+def test_a_body_in_chunks_is_bounded_too(client: FlaskClient, size: int, code: int) -> None:
+    body = orjson.dumps(review(a_set(clique("a"))))
+    whole = BytesIO(body + b" " * (size - len(body)))
+    reply = client.post(
+        VALIDATE,
+        content_type="application/json",
+        environ_overrides={"wsgi.input": whole, "wsgi.input_terminated": True},
+    )
+    assert reply.status_code == code
 
 
 SCALARS: Final = (
@@ -263,7 +284,7 @@ def disfigured(draw: st.DrawFn) -> JsonObject:
 def test_any_object_gets_a_well_formed_answer_or_a_4xx(
     path: str, found: Json, kind: str, operation: Json
 ) -> None:
-    client = serving.make_app(lambda: False).test_client()
+    client = client_of([])
     body = orjson.dumps(review(found, kind, operation))
     reply = client.post(path, data=body, content_type="application/json")
     if reply.status_code == 200:
@@ -278,6 +299,6 @@ def test_any_object_gets_a_well_formed_answer_or_a_4xx(
 @given(JSONS)
 @settings(deadline=None)
 def test_any_json_at_all_is_answered_or_a_4xx(body: Json) -> None:
-    client = serving.make_app(lambda: False).test_client()
+    client = client_of([])
     reply = client.post(VALIDATE, data=orjson.dumps(body), content_type="application/json")
     assert 400 <= reply.status_code < 500

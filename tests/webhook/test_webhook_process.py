@@ -26,7 +26,7 @@ from tests.webhook.running import (
     started,
     until,
 )
-from webhook.serving import LARGEST_BODY
+from webhook.intake import LARGEST_BODY
 
 
 @pytest.fixture
@@ -240,6 +240,6 @@ def test_only_what_admission_needs_is_loaded_and_quickly(tmp_path: Path) -> None
         [sys.executable, "-c", program], env={}, capture_output=True, check=True, text=True
     )
     seconds, modules = json.loads(result.stdout)
-    heavy = {"kubernetes", "aiohttp", "numpy", "cryptography", "jsonpatch", "yaml", "typer"}
+    heavy = {"kubernetes", "numpy", "cryptography", "jsonpatch", "typer"}
     assert not heavy & set(modules)
     assert seconds < 1.0

@@ -1,9 +1,11 @@
+import ssl
 from pathlib import Path
 
 import pytest
 
 from api import exits
 from webhook import settings
+from webhook.tls import Terms
 
 
 def test_flags_become_settings_with_defaults() -> None:
@@ -13,6 +15,14 @@ def test_flags_become_settings_with_defaults() -> None:
         port=0,
         tls_dir=Path("/tls"),
         tls_wait=60.0,
+        tls_min="1.3",
+        client_ca=None,
+        client_name=(),
+        kubeconfig=None,
+        no_cluster=False,
+        namespace="penstock-system",
+        wait=30.0,
+        policy_file=None,
         threads=16,
         drain_seconds=0.5,
         log_level="info",
@@ -33,6 +43,12 @@ def test_flags_become_settings_with_defaults() -> None:
         (["--drain-seconds", "inf"], "--drain-seconds"),
         (["--drain-seconds", "soon"], "--drain-seconds"),
         (["--log-level", "loud"], "--log-level"),
+        (["--tls-min", "1.1"], "--tls-min"),
+        (["--client-ca", "ca.crt"], "--client-ca and --client-name go together"),
+        (["--client-name", "kube-apiserver"], "--client-ca and --client-name go together"),
+        (["--kubeconfig", "x", "--no-cluster"], "--no-cluster: not allowed with"),
+        (["--wait", "never"], "--wait"),
+        (["--tls"], "--tls"),
         (["--colour"], "--colour"),
     ],
 )
@@ -53,3 +69,10 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
         settings.parse(["--help"])
     assert ended.value.code == exits.OK
     assert "python -m webhook --port 9443 --tls-dir" in capsys.readouterr().out
+
+
+def test_clients_may_have_several_names_and_older_tls() -> None:
+    flags = ["--client-ca", "ca.crt", "--client-name", "a", "--client-name", "b"]
+    parsed = settings.parse(["--tls-dir", "/tls", "--tls-min", "1.2", *flags])
+    assert parsed.client_name == ("a", "b")
+    assert settings.terms(parsed) == Terms(ssl.TLSVersion.TLSv1_2, Path("ca.crt"))

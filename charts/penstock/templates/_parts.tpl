@@ -23,6 +23,14 @@ matchExpressions:
       {{- concat $always .Values.webhook.excludedNamespaces | uniq | toYaml | nindent 6 }}
 {{- end -}}
 
+{{- /* For the metadata of a webhook configuration: who puts the CA bundle in, if gangs does not. */ -}}
+{{- define "penstock.injectedBundle" -}}
+{{- if .Values.certManager.enabled }}
+annotations:
+  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/penstock-webhook
+{{- end }}
+{{- end -}}
+
 {{- /*
 How the API server reaches one path of the webhook: call with (dict "root" $ "path" "/...").
 caBundle is left out on purpose: gangs issues the certificate and patches it in, and since no revision of the

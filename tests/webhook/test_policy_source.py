@@ -1,0 +1,62 @@
+import pytest
+
+from policies.policy import BUILT_IN
+from webhook import policy_source
+from webhook.policy_source import BUILT_IN_SOURCE, LARGEST, BadPolicyError
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "---\n", "{}", "apiVersion: policy.penstock.dev/v1"]
+)
+def test_a_file_that_says_nothing_is_the_built_in_policy(text: str) -> None:
+    found = policy_source.read("p.yaml", text)
+    assert found.policy == BUILT_IN
+    assert found.revision == BUILT_IN_SOURCE.revision
+    assert (found.origin, BUILT_IN_SOURCE.origin) == ("p.yaml", "built-in")
+
+
+def test_what_it_says_is_gone_by() -> None:
+    found = policy_source.read(
+        "p.yaml", "pods:\n  queue: batch\nschedulers: [default-scheduler, x]\n"
+    )
+    assert found.policy.pods.queue == "batch"
+    assert found.policy.ours("x")
+    assert found.revision != BUILT_IN_SOURCE.revision
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("pods:\n  queeu: a\n", "line 2: pods.queeu: there is no such key"),
+        ("schedulers:\n- a\n- 7\n", "line 3: schedulers[1]: should be a valid string"),
+        ("\n\npods: 1\nx: 2\n", "line 3: pods: should be an object (+1 more)"),
+        ("[1]", "line 1: a policy is a mapping of keys to values"),
+        ("pods: {}\nmnnvl: {}\npods: {}\n", "line 3: the key 'pods' is there twice"),
+        ("topology:\n  yes: 1\n", "line 2: a key must be text; put it in quotes"),
+        ("? [a]\n: 1\n", "line 1: a key must be text"),
+        ("pods: &p {queue: a}\nx: *p\n", "line 1: anchors and aliases are not taken"),
+        ("pods: {queue: *p}\n", "line 1: anchors and aliases are not taken"),
+        ("pods: {<<: {queue: a}}\n", "line 1: a key must be text"),
+        ("a: 1\n---\nb: 2\n", "line 2: there is a second document"),
+        ("pods: [\n", "did not find expected node content"),
+        ("a:\n\t- b\n", "line 2: found character that cannot start any token"),
+        ("x: !!python/object:os.system {}\n", "line 1: could not determine a constructor"),
+        ("x: \x00", "control characters are not allowed"),
+        ("[" * 100_000, "line 1: it nests more than 16 levels deep"),
+        ("#" * (LARGEST + 1), "it is larger than 256 KiB"),
+        ("ü" * (LARGEST // 2 + 1), "it is larger than 256 KiB"),
+        ("x: 0o99999999999999999999999_", "line 1: x: there is no such key"),
+        ("x: \ud800", "p.yaml"),
+    ],
+)
+def test_what_cannot_be_gone_by_is_one_line_with_file_and_place(text: str, told: str) -> None:
+    with pytest.raises(BadPolicyError) as caught:
+        policy_source.read("p.yaml", text)
+    line = str(caught.value)
+    assert line.startswith("policy p.yaml: ")
+    assert told in line
+    assert "\n" not in line
+
+
+def test_a_file_of_just_the_largest_size_is_read() -> None:
+    assert policy_source.read("p.yaml", "#" * LARGEST).policy == BUILT_IN

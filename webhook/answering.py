@@ -1,0 +1,108 @@
+"""From the bytes of a review to the bytes of its answer, whatever happens on the way."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from policies.admission import Request
+from policies.answers import Answer, Code, Refuse
+from policies.known import Known
+from policies.policy import Policy
+from webhook import review
+from webhook.metrics import Decision, Metrics, PathMetrics
+from webhook.review import Review, Unanswerable, Unfit
+from webhook.routes import Route
+from webhook.turnstile import Turnstile
+
+LOG: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An HTTP reply."""
+
+    status: int
+    body: bytes
+    content_type: str = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Span:
+    """When the first bytes of a review were there, and by when it must be answered."""
+
+    begun: float
+    until: float
+
+
+class Answering:
+    """Answers reviews by a policy and what is known. Safe to ask from many threads.
+
+    A fault of ours is answered as a refusal, never as an HTTP error: what a failed call means is
+    up to the webhook configuration, and a pod that slipped through unseen may start half a gang.
+    """
+
+    def __init__(
+        self, policy: Policy, known: Known, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        self._policy = policy
+        self._known = known
+        self._metrics = metrics
+        self._turnstile = Turnstile(clock)
+        self.clock: Final = clock
+
+    def answer(self, route: Route, body: bytes, span: Span) -> Reply:
+        """Answer the review in `body`: a well-formed review, or 400 where none can be answered."""
+        meters = self._metrics.of(route.path)
+        meters.in_flight.inc()
+        try:
+            asked = review.read(body)
+            if isinstance(asked, Unanswerable):
+                meters.count("", Decision.MALFORMED, dry_run=False)
+                return Reply(400, asked.message.encode(errors="replace"))
+            answer, decision = self._judged_in_time(route, asked, span.until, meters)
+            written = review.write(asked.uid, answer)
+            meters.count(asked.asked.operation, decision, dry_run=asked.dry_run)
+            return Reply(200, written, "application/json")
+        finally:
+            now = self.clock()
+            if now > span.until:
+                meters.late.inc()
+            meters.duration.observe(now - span.begun)
+            meters.in_flight.dec()
+
+    def _judged_in_time(
+        self, route: Route, asked: Review, until: float, meters: PathMetrics
+    ) -> tuple[Answer, Decision]:
+        if not self._turnstile.enter(until):
+            meters.shed.inc()
+            return route.crowded, Decision.SHED
+        try:
+            request = asked.request()
+            if isinstance(request, Unfit):
+                return Refuse(Code.INVALID, request.message), Decision.REFUSE
+            return self._judged(route, request, meters)
+        except Exception:  # the edge: whatever a rule does, the API server gets an answer
+            operation, kind = asked.asked.operation, asked.asked.kind.kind
+            LOG.exception("judging a %s of kind %s failed", operation, kind)
+            meters.faults.inc()
+            message = (
+                f"Penstock failed to judge this {kind or 'object'}: a fault of its own, "
+                "written to the webhook's log"
+            )
+            return Refuse(Code.INTERNAL, message), Decision.FAULT
+        finally:
+            self._turnstile.leave()
+
+    def _judged(
+        self, route: Route, request: Request, meters: PathMetrics
+    ) -> tuple[Answer, Decision]:
+        if not route.concerns(request):
+            meters.strays.inc()
+        answer = route.judge(self._policy, self._known, request)
+        if isinstance(answer, Refuse):
+            return answer, Decision.REFUSE
+        if answer.patch and not route.patches:
+            # What it would write is of no use here: it was written before, or it never is.
+            answer = replace(answer, patch=())
+        return answer, Decision.ALLOW

@@ -1,0 +1,138 @@
+"""The policy's text to a policy: YAML of a bounded size that can only mean one thing."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol, cast
+
+import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentStartEvent, NodeEvent
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from api.jsons import Json
+from policies import policy_reading
+from policies.policy import BUILT_IN, Policy
+from policies.policy_reading import Fault
+
+LARGEST: Final = 256 * 1024
+# The deepest key there is has four levels.
+DEEPEST: Final = 16
+
+_LOADER: Final = yaml.CSafeLoader
+_TEXT: Final = "tag:yaml.org,2002:str"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A policy and where it comes from: a file, a ConfigMap, or the program itself."""
+
+    policy: Policy
+    origin: str
+
+    @property
+    def revision(self) -> str:
+        """What the policy says, in a few characters."""
+        return policy_reading.revision(self.policy)
+
+
+BUILT_IN_SOURCE: Final = Source(BUILT_IN, "built-in")
+
+
+class _Mark(Protocol):
+    @property
+    def line(self) -> int: ...
+
+
+class BadPolicyError(Exception):
+    """The policy cannot be gone by; the message is one line that says where and why."""
+
+
+class _OddityError(Exception):
+    """YAML that may be right but is not taken."""
+
+    def __init__(self, problem: str, mark: _Mark | None) -> None:
+        super().__init__(problem)
+        self.line = mark.line if mark else 0
+
+
+def read(origin: str, text: str) -> Source:
+    """Read a policy; raises BadPolicyError with the origin, line and field of the first fault."""
+    if len(text.encode(errors="replace")) > LARGEST:
+        raise BadPolicyError(f"policy {origin}: it is larger than {LARGEST // 1024} KiB")
+    try:
+        _refuse_tricks(text)
+        root = yaml.compose(text, _LOADER)
+        _refuse_odd_keys(root)
+        document = _LOADER("").construct_document(root) if root else None
+    except _OddityError as error:
+        raise BadPolicyError(f"policy {origin}: line {error.line + 1}: {error}") from error
+    except yaml.MarkedYAMLError as error:
+        where = error.problem_mark or error.context_mark
+        line = f" line {where.line + 1}:" if where else ""
+        raise BadPolicyError(f"policy {origin}:{line} {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise BadPolicyError(f"policy {origin}: {' '.join(str(error).split())}") from error
+    found = policy_reading.read(cast("Json", document))
+    if isinstance(found, Policy):
+        return Source(found, origin)
+    first, more = found[0], len(found) - 1
+    rest = f" (+{more} more)" if more else ""
+    raise BadPolicyError(f"policy {origin}: line {_line(root, first)}: {first.problem}{rest}")
+
+
+def _refuse_tricks(text: str) -> None:
+    """Refuse what lets a small file mean much, before anything is built of it."""
+    depth = documents = 0
+    for event in yaml.parse(text, _LOADER):
+        if isinstance(event, NodeEvent) and event.anchor is not None:
+            raise _OddityError("anchors and aliases are not taken: write it out", event.start_mark)
+        if isinstance(event, DocumentStartEvent):
+            documents += 1
+        if documents > 1:
+            raise _OddityError("there is a second document", event.start_mark)
+        if isinstance(event, CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, CollectionEndEvent):
+            depth -= 1
+        if depth > DEEPEST:
+            raise _OddityError(f"it nests more than {DEEPEST} levels deep", event.start_mark)
+
+
+def _refuse_odd_keys(root: Node | None) -> None:
+    for node in _all(root):
+        seen: set[str] = set()
+        for key, _ in node.value if isinstance(node, MappingNode) else ():
+            if not isinstance(key, ScalarNode) or key.tag != _TEXT:
+                raise _OddityError("a key must be text; put it in quotes", key.start_mark)
+            if key.value in seen:
+                raise _OddityError(f"the key {key.value!r} is there twice", key.start_mark)
+            seen.add(key.value)
+
+
+def _all(node: Node | None) -> Iterator[Node]:
+    """Walk a tree of nodes, which `_refuse_tricks` has seen to be shallow."""
+    if node is not None:
+        yield node
+    if isinstance(node, SequenceNode):
+        for child in node.value:
+            yield from _all(child)
+    elif isinstance(node, MappingNode):
+        for _, child in node.value:
+            yield from _all(child)
+
+
+def _line(root: Node | None, fault: Fault) -> int:
+    """Give the line of the deepest node on the way to a fault."""
+    line = 0
+    node = root
+    for step in fault.steps:
+        if isinstance(node, MappingNode):
+            found = [(key, value) for key, value in node.value if key.value == step]
+            if not found:
+                break
+            line, node = found[0][0].start_mark.line, found[0][1]
+        elif isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line
+        else:
+            break
+    return line + 1

@@ -1,0 +1,42 @@
+"""How many reviews are judged at once, and how many may wait for that."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+AT_ONCE: Final = 2
+"""Judging keeps a core busy, and threads share one: more at once only make each slower."""
+
+MOST_WAITING: Final = 64
+
+
+class Turnstile:
+    """Lets a few in at a time. Safe to ask from many threads."""
+
+    def __init__(self, clock: Callable[[], float], at_once: int = AT_ONCE) -> None:
+        self._clock = clock
+        self._places = threading.Semaphore(at_once)
+        self._waiting = 0
+
+    def enter(self, until: float) -> bool:
+        """Wait for a place; False where the line is too long or the instant `until` comes first.
+
+        Who got in must `leave`.
+        """
+        left = until - self._clock()
+        if left <= 0:
+            return False
+        if self._places.acquire(blocking=False):
+            return True
+        if self._waiting >= MOST_WAITING:
+            return False
+        # Two threads may count wrong by one here, which a bound can bear.
+        self._waiting += 1
+        try:
+            return self._places.acquire(timeout=left)
+        finally:
+            self._waiting -= 1
+
+    def leave(self) -> None:
+        """Give the place to the next."""
+        self._places.release()
