@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 
-.PHONY: help setup lock crds binaries lint test test-fast demo demo-down
+.PHONY: help setup lock crds binaries lint test test-fast rolls demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ test: $(STAMP) lint binaries ## Run everything that must pass: linters, unit tes
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
 	@$(BIN)/python -m pytest -m "not cluster" $(ARGS)
+
+rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
+	@$(BIN)/python -m tests.rolls $(ARGS)
 
 demo: $(STAMP) ## Start a lab with Penstock, run an example in it and show it as a tree
 	@$(BIN)/penstock demo --name $(LAB)

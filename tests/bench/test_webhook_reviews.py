@@ -1,0 +1,35 @@
+"""The webhook's benchmark asks what it says it asks: each review is let in by our own judges."""
+
+import itertools
+
+import orjson
+import pytest
+
+from policies.known import NOTHING
+from policies.policy import BUILT_IN
+from tests.bench.webhook_reviews import BY_ROUTE, SET_OF_TWENTY, UID, mix
+from webhook.answering import Answering, Span
+from webhook.metrics import Metrics
+from webhook.routes import PATHS
+
+ASKED = [*BY_ROUTE.items(), ("/default/podcliquesets", SET_OF_TWENTY)]
+
+
+@pytest.mark.parametrize(("path", "body"), ASKED, ids=[f"{p} {len(b)}" for p, b in ASKED])
+def test_a_review_is_let_in(path: str, body: bytes) -> None:
+    answering = Answering(BUILT_IN, NOTHING, Metrics(PATHS), lambda: 0.0)
+    reply = answering.answer(PATHS[path], body, Span(0.0, 1.0))
+    response = orjson.loads(reply.body)["response"]
+    assert (response["uid"], response["allowed"]) == (UID, True), response
+
+
+def test_every_route_is_measured() -> None:
+    assert BY_ROUTE.keys() == PATHS.keys()
+
+
+def test_of_the_mix_four_fifths_are_pods() -> None:
+    paths = [path for path, _ in mix()]
+    counted = {path: len([*group]) for path, group in itertools.groupby(sorted(paths))}
+    assert counted == {
+        "/mutate/pods": 8, "/default/podcliquesets": 1, "/validate/podcliquesets": 1,
+    }  # fmt: skip
