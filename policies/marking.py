@@ -10,7 +10,7 @@ from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
-from policies import gating
+from policies import gating, syntax
 from policies.pod_claims import Claim
 from policies.pod_rules import Case
 
@@ -80,7 +80,9 @@ def topology(case: Case) -> Iterator[JsonObject]:
     if not claim.is_plain or claim.labels.get(names.TOPOLOGY_LABEL):
         return
     bindings = case.known.bindings()
-    if claim.labels.get(names.TOPOLOGY_LEVEL_LABEL) and len(bindings) == 1:
+    # A binding may have a name that no label can hold.
+    named = len(bindings) == 1 and syntax.is_value(bindings[0])
+    if claim.labels.get(names.TOPOLOGY_LEVEL_LABEL) and named:
         yield _label(names.TOPOLOGY_LABEL, bindings[0])
 
 

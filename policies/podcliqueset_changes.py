@@ -1,8 +1,8 @@
 """What of a PodCliqueSet may not change while it lives."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from api import names
 from api.jsons import Json, JsonObject
@@ -15,6 +15,7 @@ from policies.rules import Rule
 # Tools look for these words.
 IMMUTABLE: Final = "field is immutable"
 LONGEST_SHOWN: Final = 60
+Part = TypeVar("Part", Clique, Group)
 _ORDERED: Final = (StartupType.IN_ORDER.value, StartupType.EXPLICIT.value)
 
 
@@ -27,17 +28,11 @@ class Change:
 
     def cliques(self) -> Iterator[tuple[Clique, Clique]]:
         """Give the cliques that are in both."""
-        before = {clique.name: clique for clique in reversed(self.old.cliques) if clique.name}
-        for clique in self.new.cliques:
-            if clique.name in before:
-                yield before[clique.name], clique
+        return _paired(self.old.cliques, self.new.cliques)
 
     def groups(self) -> Iterator[tuple[Group, Group]]:
         """Give the scaling groups that are in both."""
-        before = {group.name: group for group in reversed(self.old.groups) if group.name}
-        for group in self.new.groups:
-            if group.name in before:
-                yield before[group.name], group
+        return _paired(self.old.groups, self.new.groups)
 
 
 def cliques_stay(change: Change) -> Iterator[Problem]:
@@ -136,6 +131,19 @@ RULES: Final[tuple[Rule[Change], ...]] = (
     Rule(constraints_stay, ("2.5.6",)),
     Rule(nvlink_groups_stay, ("2.6.3",)),
 )
+
+
+def _paired(old: Sequence[Part], new: Sequence[Part]) -> Iterator[tuple[Part, Part]]:
+    """Give what is of one name in both; where a name is there twice, in the order they come."""
+    before: dict[str | None, list[Part]] = {}
+    for part in reversed(old):
+        before.setdefault(part.name, []).append(part)
+    for part in new:
+        of_that_name = before.get(part.name) if part.name else None
+        if of_that_name:
+            yield of_that_name[-1], part
+            if len(of_that_name) > 1:
+                of_that_name.pop()
 
 
 def _membership(

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from api.jsons import Json, JsonObject
-from policies import podspec_shapes, reading, reserved_words, syntax
+from policies import membership, podspec_shapes, reading, syntax
 from policies.podcliqueset_view import Case, Clique
 from policies.problems import Problem, choice
 from policies.rules import Rule
@@ -152,13 +152,13 @@ def membership_is_not_claimed(case: Case) -> Iterator[Problem]:
     """Refuse labels and annotations by which pods would pass for those of another gang."""
     for clique in case.set.cliques:
         for key in islice(reading.mapping(clique.raw.get("labels")), MOST_KEYS):
-            if reserved_words.is_reserved_label(key):
+            if membership.is_forbidden_label(key):
                 yield Problem(
                     f"{clique.path}.labels[{key}]",
                     "says which gang a pod belongs to, which only Penstock writes; leave it out",
                 )
         for key in islice(reading.mapping(clique.raw.get("annotations")), MOST_KEYS):
-            if reserved_words.is_reserved_annotation(key):
+            if membership.is_forbidden_annotation(key):
                 yield Problem(
                     f"{clique.path}.annotations[{key}]",
                     "makes a pod the mirror of a static one, which its kubelet deletes; "

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from typing import Final
 
 import msgspec
@@ -105,7 +106,7 @@ class Knowledge:
             return None
         try:
             asking.result(2 * ASK_SECONDS)
-        except (TimeoutError, asyncio.CancelledError):
+        except (TimeoutError, CancelledError):
             asking.cancel()
         return self._topologies.get(name)
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
 import yaml
-from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentStartEvent, NodeEvent
+from yaml.events import (
+    CollectionEndEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    NodeEvent,
+    ScalarEvent,
+)
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from api.jsons import Json
@@ -85,6 +91,9 @@ def _refuse_tricks(text: str) -> None:
     for event in yaml.parse(text, _LOADER):
         if isinstance(event, NodeEvent) and event.anchor is not None:
             raise _OddityError("anchors and aliases are not taken: write it out", event.start_mark)
+        if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
+            # Besides, PyYAML fails in many ways over values that do not fit their tag.
+            raise _OddityError(f"tags such as {event.tag} are not taken", event.start_mark)
         if isinstance(event, DocumentStartEvent):
             documents += 1
         if documents > 1:

@@ -130,6 +130,9 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
             "preload_app": True,
             "control_socket_disable": True,
             "proc_name": "penstock-webhook",
+            # Nobody stands before us whose word about path and scheme would count.
+            "forwarded_allow_ips": "",
+            "forwarder_headers": "",
             "loglevel": settings.log_level,
             # These make gunicorn say https; the contexts are ours.
             "certfile": str(settings.tls_dir / tls.CERTIFICATE),

@@ -230,6 +230,9 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
         kept = not fs.cancelled() and fs.exception() is None and fs.result()
         if kept is GREETING:
             self._await_greeting(conn)
+        elif kept and conn.sock.pending():
+            # Deciphered with what came before, so the poller would wait for it in vain.
+            self.enqueue_req(conn)
         elif kept:
             super().finish_request(conn, fs)
         else:

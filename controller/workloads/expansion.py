@@ -17,7 +17,7 @@ from api.podcliqueset import PodCliqueSetSpec, ScalingGroupTemplate
 from api.streams import Meta
 from controller.workloads import naming
 from kube.resources import PODCLIQUESETS, PODGANGS, PODS
-from policies import gating, reserved_words
+from policies import gating, membership
 
 
 @dataclass(frozen=True)
@@ -153,12 +153,12 @@ def _pod_body(
 
 def _own_labels(clique: CliqueTemplate) -> JsonObject:
     # Admission refuses the others, but not in sets that were stored while it was away.
-    return {k: v for k, v in clique.labels.items() if not reserved_words.is_reserved_label(k)}
+    return {k: v for k, v in clique.labels.items() if not membership.is_forbidden_label(k)}
 
 
 def _own_annotations(clique: CliqueTemplate) -> JsonObject:
-    reserved = reserved_words.is_reserved_annotation
-    return {key: value for key, value in clique.annotations.items() if not reserved(key)}
+    forbidden = membership.is_forbidden_annotation
+    return {key: value for key, value in clique.annotations.items() if not forbidden(key)}
 
 
 def _owned_by(owner: Meta) -> JsonObject:

@@ -156,7 +156,7 @@ class Reconciler:
             _log.error("%s/%s is not a valid set and is left alone: %s", *key, error)
             return None
         if spec.pods > MAX_PODS:
-            # By `kubectl scale`, which admission does not see yet.
+            # The definition refuses it; this one was stored before the definition was there.
             _log.error("%s/%s asks for %d pods and is left alone", *key, spec.pods)
             return None
         owned = self._gangs.of(found.metadata.uid)

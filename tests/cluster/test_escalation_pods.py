@@ -37,6 +37,9 @@ def new(body: JsonObject, **metadata: Json) -> JsonObject:
     return changed(body, "metadata", to={"name": "slipped-in", **metadata})
 
 
+MANY: JsonObject = {f"label-{i}": "x" for i in range(1001)}
+
+
 def create(seen: Seen, body: JsonObject) -> list[Ask]:
     return [Ask("POST", seen.estate.path(PODS), body)]
 
@@ -135,6 +138,12 @@ def mirror() -> JsonObject:
         "spec.nodeName cannot be set on a pod that claims a gang",
     ),
     Attempt(
+        "keeps the API server busy by a pod of many labels",
+        (OWNER,),
+        lambda seen: create(seen, new(a_pod("x"), labels=MANY)),
+        "among more than 1,000 labels and annotations",
+    ),
+    Attempt(
         "makes a gang that is never whole",
         (EDITOR,),
         lambda seen: create(seen, new(a_pod("x"), labels={names.GANG_LABEL: "mine"})),
@@ -219,6 +228,12 @@ async def test_nobody_makes_pods_of_gangs_that_are_not_theirs(
         (OWNER,),
         lambda seen: binding_with({"labels": {names.MANAGED_BY_LABEL: names.MANAGED_BY}}, seen),
         "a Binding cannot give a pod labels or annotations",
+    ),
+    Attempt(
+        "keeps the API server busy by giving a pod many labels",
+        (OWNER,),
+        lambda seen: merge(seen.loose(), {"metadata": {"labels": MANY}}),
+        BELONGING,
     ),
     Attempt(
         "takes a gang's pod from its owner",

@@ -244,3 +244,9 @@ def test_a_gate_that_is_there_twice_is_left_for_the_api_server_to_refuse() -> No
     answer = judged(pod(GROVES, {"schedulerName": "volcano", "schedulingGates": [GATE, GATE]}))
     assert isinstance(answer, Allow)
     assert answer.patch == ()
+
+
+def test_a_topology_that_no_label_can_name_is_not_named() -> None:
+    known = Snapshot(topologies={"n" * 64: NETWORK})
+    labels = {**PLAIN, names.TOPOLOGY_LEVEL_LABEL: "rack"}
+    assert part(admitted(pod(labels), known=known), "metadata", "labels") == labels

@@ -38,6 +38,7 @@ def test_what_a_policy_writes_of_itself_is_read_as_the_same_policy() -> None:
         ({"schedulerNames": {"a": "b", "b": "c"}}, ("schedulerNames",), "'a' stands for"),
         ({"schedulerNames": {"x" * 300: "a"}}, ("schedulerNames", "x" * 300), "at most 253"),
         ({"pods": {"queue": 2**70}}, (), "cannot be read"),
+        ({"pods": {"queue": "a b"}}, ("pods", "queue"), "'a b' cannot be a label's value"),
     ],
 )
 def test_what_is_wrong_is_named_with_the_way_to_it(

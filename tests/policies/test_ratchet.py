@@ -132,3 +132,11 @@ def template_of(raw: JsonObject, field: str) -> list[Json]:
         found = found[step]
     assert isinstance(found, list)
     return found
+
+
+def test_two_groups_of_one_name_left_as_they_are_earn_a_warning() -> None:
+    minima = (group("g", "a", counts={"minAvailable": 1}), group("g", counts={"minAvailable": 2}))
+    old = draft(clique("a"), groups=minima)
+    assert not drafts.problems(edited(old, "spec/replicas", 2), old)
+    new = edited(old, "spec/template/podCliqueScalingGroups/1/minAvailable", 1)
+    assert drafts.problems(new, old)

@@ -163,6 +163,19 @@ async def test_a_silent_api_server_costs_a_review_half_a_second_once(
         assert await f.binding("dc") is not None
 
 
+async def test_who_asks_while_everything_ends_is_answered_from_memory() -> None:
+    stand = Stand()
+    async with following(stand) as f:
+        await f.is_synced()
+        stand.silent = True
+        answer = asyncio.create_task(f.binding("other"))
+        await eventually(lambda: f.known._asking == 1, "the question on its way")
+        for task in asyncio.all_tasks():
+            if getattr(task.get_coro(), "__qualname__", "") == "Knowledge._ask":
+                task.cancel()
+        assert await answer is None
+
+
 async def test_what_was_known_stays_known_when_the_api_server_goes() -> None:
     stand = Stand()
     stand.bind("dc")

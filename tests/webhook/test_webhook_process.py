@@ -58,6 +58,35 @@ def test_reviews_are_answered_over_kept_connections(files: Files, log: Path) -> 
     assert "Traceback" not in log.read_text()
 
 
+def test_a_request_sent_along_with_the_one_before_is_answered(files: Files, log: Path) -> None:
+    files.issue()
+    with serving(files, log) as running, running.secure() as client:
+        # So long that it ends in the middle of a TLS record, with the next one behind it.
+        client.sendall(posted(16384 + 9000) + posted(1000))
+        client.settimeout(10)
+        seen = b""
+        while seen.count(b"HTTP/1.1 200 ") < 2:
+            more = client.recv(65536)
+            assert more, seen
+            seen += more
+
+
+def test_no_header_changes_path_or_scheme(files: Files, log: Path) -> None:
+    files.issue()
+    with serving(files, log) as running:
+        for header in ("SCRIPT_NAME: /x", "X-Forwarded-Proto: http\r\nX-Forwarded-Ssl: on"):
+            with running.secure() as client:
+                client.sendall(posted(1000, header))
+                assert client.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def posted(size: int, header: str = "Accept: */*") -> bytes:
+    """A review, padded so that head and body have this size together."""
+    head = f"POST {VALIDATE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{header}\r\n"
+    rest = size - len(head) - len("Content-Length: 12345\r\n\r\n")
+    return f"{head}Content-Length: {rest:05}\r\n\r\n".encode() + REVIEW.ljust(rest)
+
+
 def test_a_refusal_names_the_cycle(files: Files, log: Path) -> None:
     files.issue()
     cliques = [

@@ -18,6 +18,14 @@ authorizer.group('penstock.dev').resource('gangpods').check('create').allowed()
 {{ printf "['%s']" (join "', '" (concat .Values.schedulers .Values.schedulerAliases | uniq)) }}
 {{- end -}}
 
+{{- /*
+Whether a pod's labels and annotations are too many to look through, as no pod's are: a guard's time grows with their
+square, and a few tens of thousands would keep the API server busy for a minute. Call with the object's name.
+*/ -}}
+{{- define "penstock.tooMany" -}}
+size({{ . }}.metadata.?labels.orValue({})) + size({{ . }}.metadata.?annotations.orValue({})) > 1000
+{{- end -}}
+
 {{- /* What tidies up in any cluster: it adopts, orphans and collects, and must be able to do so at all times. */ -}}
 {{- define "penstock.caretakers" -}}
 {{- $names := list "system:kube-controller-manager" -}}

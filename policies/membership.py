@@ -24,11 +24,11 @@ MEMBERSHIP_LABELS: Final = frozenset(
 ANNOTATIONS: Final = frozenset((MIRROR_ANNOTATION,))
 
 
-def is_reserved_label(key: str) -> bool:
+def is_forbidden_label(key: str) -> bool:
     """Tell whether the label says which gang a pod belongs to, or will once we read it."""
     return key in MEMBERSHIP_LABELS or (key.startswith(OURS) and key not in FREE_LABELS)
 
 
-def is_reserved_annotation(key: str) -> bool:
+def is_forbidden_annotation(key: str) -> bool:
     """Tell whether the annotation makes the pod something that no gang can have."""
     return key in ANNOTATIONS
