@@ -103,14 +103,15 @@ def misfits(path: str, value: JsonObject, shape: Shape) -> Iterator[Problem]:
     for name in shape.required:
         if value.get(name) is None:
             yield Problem(f"{path}.{name}", "is required")
+    fields, items = shape.fields, shape.items
     for name, inner in value.items():
-        kind = shape.fields.get(name)
-        if kind is None or inner is None:
+        kind = fields.get(name)
+        if kind is None or inner is None or (type(inner) is kind and name not in items):
             continue
         if not _fits(inner, kind):
             yield Problem(f"{path}.{name}", _WORDS[kind])
-        elif name in shape.items and isinstance(inner, list):
-            yield from _inside(f"{path}.{name}", inner, shape.items[name])
+        elif name in items and isinstance(inner, list):
+            yield from _inside(f"{path}.{name}", inner, items[name])
 
 
 def _inside(path: str, items: list[Json], shape: Shape) -> Iterator[Problem]:

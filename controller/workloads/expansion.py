@@ -45,8 +45,8 @@ class WantedPod:
     def body(self, scheduler: str) -> JsonObject:
         """Write the pod as it is made.
 
-        `scheduler` is the one that the set's pods have, empty while it has none: the webhook may
-        have written another name than the author, and all pods of a set go to one scheduler.
+        `scheduler` takes the place of the author's, unless it is empty: the webhook may have
+        written another name than the author, and all pods of a set go to one scheduler.
         """
         body = _pod_body(self._owner, self._template, self._where, self._clique, self.index)
         spec = body["spec"]

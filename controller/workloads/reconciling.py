@@ -43,8 +43,18 @@ T = TypeVar("T", Pod, Custom)
 AT_ONCE = 16  # creations under way for one set
 
 
+def set_of(meta: Meta) -> str:
+    """Give the UID of the set that controls an object, or "" if none does.
+
+    The kind counts too: guards let nobody else write it, while others may hold any UID.
+    """
+    kind = PODCLIQUESETS.kind
+    found = (o.uid for o in meta.owner_references if o.controller and o.kind == kind)
+    return next(found, "")
+
+
 class Owned(Generic[T]):
-    """Objects by the UID of what controls them; follows a cache.
+    """Objects by the UID of the set that controls them; follows a cache.
 
     `wake` is called with the namespace and name of the owner for every change.
     """
@@ -61,9 +71,8 @@ class Owned(Generic[T]):
     def _on_change(self, change: Change[T]) -> None:
         if not isinstance(change, Added):
             self._forget(change.old)
-        if not isinstance(change, Deleted) and change.new.metadata.controller_uid:
-            meta = change.new.metadata
-            self._by_owner[meta.controller_uid][meta.name] = change.new
+        if not isinstance(change, Deleted) and (uid := set_of(change.new.metadata)):
+            self._by_owner[uid][change.new.metadata.name] = change.new
         last = change.old if isinstance(change, Deleted) else change.new
         for owner in last.metadata.owner_references:
             if owner.controller:
@@ -71,7 +80,7 @@ class Owned(Generic[T]):
 
     def _forget(self, thing: T) -> None:
         # By what it was: its owner may have changed, or let go of it.
-        uid, name = thing.metadata.controller_uid, thing.metadata.name
+        uid, name = set_of(thing.metadata), thing.metadata.name
         self._by_owner.get(uid, {}).pop(name, None)
         if not self._by_owner.get(uid, {"": thing}):
             del self._by_owner[uid]
@@ -190,7 +199,7 @@ class Reconciler:
         except AlreadyExists:
             # Ours, and the cache does not show it yet, or a stranger's, which only people can mend.
             there = await self._client.get(resource, Custom, name, namespace)
-            if there.metadata.controller_uid != view.metadata.uid:
+            if set_of(there.metadata) != view.metadata.uid:
                 raise
             return
         if resource is PODS:

@@ -4,7 +4,7 @@ Each step can be repeated and each prefix of them can be where a process died: t
 set finds what is left to do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
@@ -112,7 +112,7 @@ def _gangs(view: SetView, wanted: tuple[WantedGang, ...]) -> Iterator[Step]:
 
 def _pods(view: SetView, wanted: tuple[WantedGang, ...]) -> Iterator[Step]:
     keep = {pod.name: pod for gang in wanted for clique in gang.cliques for pod in clique.pods}
-    scheduler = _scheduler(view)
+    scheduler = _scheduler(view, keep)
     for name, pod in keep.items():
         # One that is still terminating keeps its name; its successor comes when it is gone.
         if name not in view.pods:
@@ -122,9 +122,10 @@ def _pods(view: SetView, wanted: tuple[WantedGang, ...]) -> Iterator[Step]:
             yield DeletePod(name, there.metadata.uid)
 
 
-def _scheduler(view: SetView) -> str:
-    given = {pod.spec.scheduler_name for pod in view.pods.values()}
-    return min(given, default="")
+def _scheduler(view: SetView, wanted: Container[str]) -> str:
+    # No other name is taken from a pod: whoever could forge one would choose the set's scheduler.
+    given = {pod.spec.scheduler_name for name, pod in view.pods.items() if name in wanted}
+    return names.DEFAULT_SCHEDULER if names.DEFAULT_SCHEDULER in given else ""
 
 
 def _membership(view: SetView, wanted: tuple[WantedGang, ...], now: datetime) -> Iterator[Step]:

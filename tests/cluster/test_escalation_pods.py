@@ -44,15 +44,39 @@ def create(seen: Seen, body: JsonObject) -> list[Ask]:
     return [Ask("POST", seen.estate.path(PODS), body)]
 
 
-def owned_by(seen: Seen) -> list[Json]:
+def owned_by(seen: Seen, api_version: str = "grove.io/v1alpha1") -> list[Json]:
     return [
         {
-            "apiVersion": "grove.io/v1alpha1",
+            "apiVersion": api_version,
             "kind": "PodCliqueSet",
             "name": WAITING_SET,
             "uid": seen.estate.set_uid,
             "controller": True,
         }
+    ]
+
+
+def astray(seen: Seen, *, api_version: str = "grove.io/v1alpha1") -> list[Ask]:
+    """What the set makes next would go to this pod's scheduler, if the set took it for its own."""
+    words = {**CLAIM, names.MANAGED_BY_LABEL: names.MANAGED_BY, names.PART_OF_LABEL: WAITING_SET}
+    return create(
+        seen,
+        new(
+            a_pod("x", schedulerName="another"),
+            labels=words,
+            ownerReferences=owned_by(seen, api_version),
+            finalizers=["mine.example/hold"],
+        ),
+    )
+
+
+def drifting(seen: Seen, name: str, change: JsonObject, **metadata: Json) -> list[Ask]:
+    """Make a pod of another scheduler, as anybody may, and change it afterwards."""
+    body = new(a_pod("x", schedulerName="another"), **metadata)
+    made = changed(body, "metadata", "name", to=name)
+    return [
+        *create(seen, made),
+        *merge(seen.estate.path(PODS, name), {"metadata": change}),
     ]
 
 
@@ -96,6 +120,18 @@ def mirror() -> JsonObject:
         "makes a pod that names a set as its owner",
         EVERYBODY,
         lambda seen: create(seen, new(a_pod("x"), ownerReferences=owned_by(seen))),
+        "ownerReference to the PodCliqueSet stuck",
+    ),
+    Attempt(
+        "makes a pod of a set for another scheduler",
+        EVERYBODY,
+        astray,
+        "ownerReference to the PodCliqueSet stuck",
+    ),
+    Attempt(
+        "makes a pod of a set of no group for another scheduler",
+        (EDITOR,),
+        lambda seen: astray(seen, api_version="mine.example/v1"),
         "ownerReference to the PodCliqueSet stuck",
     ),
     Attempt(
@@ -246,6 +282,36 @@ async def test_nobody_makes_pods_of_gangs_that_are_not_theirs(
         EVERYBODY,
         lambda seen: merge(seen.loose(), {"metadata": {"ownerReferences": owned_by(seen)}}),
         KEPT,
+    ),
+    Attempt(
+        "has a set own a pod of another scheduler",
+        (EDITOR,),
+        lambda seen: drifting(seen, "drifting", {"ownerReferences": owned_by(seen)}),
+        KEPT,
+    ),
+    Attempt(
+        "has a set own a pod of another scheduler that claims its gang",
+        (EDITOR,),
+        lambda seen: drifting(
+            seen, "drifting-on", {"ownerReferences": owned_by(seen)}, labels=CLAIM
+        ),
+        KEPT,
+    ),
+    Attempt(
+        "has a set of no group own a pod of another scheduler",
+        (EDITOR,),
+        lambda seen: drifting(
+            seen, "drifting-off", {"ownerReferences": owned_by(seen, "mine.example/v1")}
+        ),
+        KEPT,
+    ),
+    Attempt(
+        "has a set own and claim a pod of another scheduler",
+        (EDITOR,),
+        lambda seen: drifting(
+            seen, "drifting-in", {"ownerReferences": owned_by(seen), "labels": CLAIM}
+        ),
+        f"{BELONGING}|{KEPT}",
     ),
     Attempt(
         "holds up the end of a gang's pod by a finalizer",

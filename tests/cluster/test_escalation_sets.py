@@ -13,6 +13,7 @@ from tests.support.attempts import changed
 from tests.support.living import Cluster, engine_set
 from tests.support.tenants import (
     AUTHOR,
+    MERGE_PATCH,
     OWNER,
     PRIZE,
     RBAC,
@@ -169,6 +170,47 @@ async def test_a_clique_by_itself_may_do_no_more_than_its_author(estate: Estate)
         await author.ask("POST", path, modest, dryRun="All")
 
 
+UNCONFINED: Final[JsonObject] = {
+    "container.apparmor.security.beta.kubernetes.io/engine": "unconfined"
+}
+NO_PROFILE: Final = r"no AppArmor profile \(by annotation\)"
+
+
+async def test_no_annotation_frees_a_sets_pods_of_apparmor(person: Client, estate: Estate) -> None:
+    plain = changed(a_set("annotated"), "spec", "replicas", to=0)
+    path = estate.path(PODCLIQUESETS)
+    async with estate.acting(AUTHOR) as author:
+        with pytest.raises(Forbidden, match=NO_PROFILE):
+            await author.ask("POST", path, cliques_with(plain, "annotations", UNCONFINED))
+        there = await author.ask("POST", path, plain)
+        named = estate.path(PODCLIQUESETS, "annotated")
+        noted = annotated(there, {"team.example/note": "seen"})
+        await author.ask("PATCH", named, noted, MERGE_PATCH)
+        freed = annotated(there, UNCONFINED)
+        with pytest.raises(Forbidden, match=NO_PROFILE):
+            await author.ask("PATCH", named, freed, MERGE_PATCH)
+    async with estate.acting(OWNER) as owner:
+        await owner.ask("PATCH", named, freed, MERGE_PATCH, dryRun="All")
+    await person.delete(PODCLIQUESETS, "annotated", estate.namespace)
+
+
+def annotated(body: JsonObject, words: JsonObject) -> JsonObject:
+    """Write a patch of a set that gives its cliques these annotations."""
+    return {"spec": cliques_with(body, "annotations", words)["spec"]}
+
+
+async def test_no_annotation_frees_a_cliques_pods_of_apparmor(estate: Estate) -> None:
+    body: JsonObject = {
+        "apiVersion": PODCLIQUES.api_version,
+        "kind": PODCLIQUES.kind,
+        "metadata": {"name": "annotated", "annotations": UNCONFINED},
+        "spec": {"roleName": "annotated", "replicas": 1, "podSpec": {"containers": [main()]}},
+    }
+    async with estate.acting(AUTHOR) as author:
+        with pytest.raises(Forbidden, match=NO_PROFILE):
+            await author.ask("POST", estate.path(PODCLIQUES), body, dryRun="All")
+
+
 async def test_as_many_names_as_can_be_asked_for_are_asked_for(
     person: Client, estate: Estate
 ) -> None:
@@ -279,8 +321,8 @@ async def test_a_sets_labels_move_its_pods_into_no_other_gang(
     path = estate.path(PODCLIQUESETS)
     async with estate.acting(AUTHOR) as author:
         with pytest.raises(Invalid, match="says which gang a pod belongs to"):
-            await author.ask("POST", path, labelled(body, {**forged, **claim}))
-        await author.ask("POST", path, labelled(body, forged))
+            await author.ask("POST", path, cliques_with(body, "labels", {**forged, **claim}))
+        await author.ask("POST", path, cliques_with(body, "labels", forged))
     (pod,) = await Cluster(person, estate.namespace).pods("posing", 1)
     told = {key: pod.metadata.labels[key] for key in (*forged, *claim)}
     assert told == {
@@ -292,7 +334,9 @@ async def test_a_sets_labels_move_its_pods_into_no_other_gang(
     await person.delete(PODCLIQUESETS, "posing", estate.namespace)
 
 
-def labelled(body: JsonObject, labels: JsonObject) -> JsonObject:
-    clique = cliques_of(body)[0]
-    assert isinstance(clique, dict)
-    return changed(body, "spec", "template", to={"cliques": [{**clique, "labels": labels}]})
+def cliques_with(body: JsonObject, field: str, words: JsonObject) -> JsonObject:
+    """Give a copy of a set whose cliques have these labels or annotations."""
+    cliques: list[Json] = [
+        {**clique, field: words} for clique in cliques_of(body) if isinstance(clique, dict)
+    ]
+    return changed(body, "spec", "template", "cliques", to=cliques)

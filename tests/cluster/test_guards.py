@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from secrets import token_hex
 
+import msgspec
 import pytest
 import yaml
 
@@ -130,6 +131,25 @@ async def test_pods_of_other_schedulers_are_nobodys_business(
         await editor.ask("PATCH", path, labels(grove__podgang=None), MERGE_PATCH)
         await editor.ask("DELETE", path)
     await gone(person, estate, "theirs")
+
+
+async def test_pods_of_a_set_for_another_scheduler_are_made_by_workloads(
+    installed: Installed, person: Client, estate: Estate
+) -> None:
+    """As the policy may map a set's schedulerName elsewhere; such a pod has no gate of ours."""
+    owner: JsonObject = {
+        "apiVersion": PODCLIQUESETS.api_version,
+        "kind": PODCLIQUESETS.kind,
+        "name": WAITING_SET,
+        "uid": estate.set_uid,
+        "controller": True,
+    }
+    body = changed(member("mapped", ownerReferences=[owner]), "spec", "schedulerName", to="volcano")
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        made: JsonObject = msgspec.json.decode(await workloads.create(PODS, body, estate.namespace))
+    assert part(made, "spec", "schedulerName") == "volcano"
+    assert part(made, "spec", "schedulingGates") is None
+    await gone(person, estate, "mapped", delete=True)
 
 
 async def test_groves_operator_makes_gangs_pods_and_keeps_them_but_never_lifts_one(

@@ -1,4 +1,4 @@
-"""What is made for a set is changed by who makes it, and goes with the set, on a real API server."""
+"""What is made for a set is changed by who makes it, and goes with the set, on a real cluster."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -178,7 +178,7 @@ async def pods(cluster: Cluster, labels: str, count: int) -> list[Pod]:
     return await cluster.until(attempt, f"{count} pods with {labels}")
 
 
-async def test_pods_of_a_rollout_are_let_in_to_join_singly(
+async def test_pods_of_a_rollout_are_let_in_with_the_gate(
     cluster: Cluster, kubectl: Kubectl
 ) -> None:
     body: JsonObject = {

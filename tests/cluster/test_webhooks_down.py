@@ -74,9 +74,12 @@ class TestWhileNoWebhookAnswers:
         assert "podcliquesets.penstock.dev" in seen.message
 
     def test_pods_of_no_gang_are_made_as_they_are_written(self, asker: Asker, place: str) -> None:
-        made = asker.ask("POST", PODS.path(place), pod("plain"), user=EDITOR)
-        assert made.done, made
-        assert names.GROUP not in made.body.decode()
+        for anybody, where in ((EDITOR, place), ("", "default")):
+            name = f"plain-{secrets.token_hex(4)}"
+            made = asker.ask("POST", PODS.path(where), pod(name), user=anybody)
+            assert made.done, made
+            assert names.GROUP not in made.body.decode()
+            assert asker.ask("DELETE", PODS.path(where, name)).done
 
     def test_the_gate_stays_on_a_gated_pod(self, asker: Asker, place: str) -> None:
         made = asker.ask("POST", PODS.path(place), pod("gated", names.GATE))

@@ -4,11 +4,13 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from api import names
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.podgang import PodGangSpec, PodGangStatus
-from api.streams import Meta, Pod
+from api.streams import Meta, Owner, Pod
 from controller.podgang import Gang
+from controller.workloads.reconciling import set_of
 from controller.workloads.steps import (
     Announce,
     CreateGang,
@@ -180,6 +182,46 @@ def test_new_pods_of_a_set_go_to_the_scheduler_that_its_pods_have() -> None:
     (made,) = [step for step in steps(world.view(), NOW) if isinstance(step, CreatePod)]
     assert made.name == second
     assert msgspec.convert(made.body, Pod).spec.scheduler_name == "default-scheduler"
+
+
+def with_scheduler(pod: Pod, name: str) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, scheduler_name=name))
+
+
+def made_after(world: World, there: dict[str, Pod]) -> set[str]:
+    """The schedulers of the pods that the set makes while it has these."""
+    world.pods = there
+    made = [step for step in steps(world.view(), NOW) if isinstance(step, CreatePod)]
+    assert made
+    return {msgspec.convert(step.body, Pod).spec.scheduler_name for step in made}
+
+
+def test_no_pod_says_that_a_set_goes_to_another_scheduler() -> None:
+    named: JsonObject = {"containers": [{"name": "main"}], "schedulerName": "kai-scheduler"}
+    world = settled(set_spec(clique("a", 3, podSpec=named)))
+    first, second, _ = sorted(world.pods)
+    stranger = with_scheduler(world.pods[first], "another")
+    ours = with_scheduler(world.pods[second], names.DEFAULT_SCHEDULER)
+    assert made_after(world, {first: stranger}) == {"kai-scheduler"}
+    assert made_after(world, {first: stranger, second: ours}) == {names.DEFAULT_SCHEDULER}
+
+
+def test_a_pod_that_the_set_does_not_want_says_nothing_of_its_scheduler() -> None:
+    named: JsonObject = {"containers": [{"name": "main"}], "schedulerName": "volcano"}
+    world = settled(set_spec(clique("a", 2, podSpec=named)))
+    pod = world.pods[min(world.pods)]
+    for name in ("another", names.DEFAULT_SCHEDULER):
+        assert made_after(world, {"slipped-in": with_scheduler(pod, name)}) == {"volcano"}
+
+
+def test_only_a_reference_to_a_set_makes_its_pods() -> None:
+    def controlled(kind: str, *, controller: bool = True) -> Meta:
+        owner = Owner(kind=kind, name="demo", uid="set-uid", controller=controller)
+        return Meta(name="p", owner_references=(owner,))
+
+    assert set_of(controlled("PodCliqueSet")) == "set-uid"
+    assert set_of(controlled("ConfigMap")) == ""
+    assert set_of(controlled("PodCliqueSet", controller=False)) == ""
 
 
 def test_a_set_that_is_going_away_is_left_to_garbage_collection() -> None:

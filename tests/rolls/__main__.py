@@ -1,6 +1,7 @@
 """`make rolls`: webhooks restarted and certificates rotated while objects are created.
 
-Prints a table and writes build/rolls.json. Ends with 1 if a single creation failed.
+Prints a table and writes build/rolls.json. Ends with 1 if a single creation failed, or if webhooks
+that were down and came back took longer than they may until a set was admitted.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from tests.support.rotating import rotate
 
 BUILD: Final = Path("build")
 SHOWN: Final = 5
+RECOVERY: Final = "all webhooks down and back: until a set is admitted"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def run(course: Course, ground: Ground) -> list[Row]:
         Row(f"{what}, failed", len(tally.failures), "", None, Budget(0)),
         Row(f"{what}, calls of our webhooks", calls(ground.lab.kubeconfig) - before, ""),
         Row(f"{what}, p50", tally.quantile(0.5) * 1e3, "ms"),
-        Row(f"{what}, p99", tally.quantile(0.99) * 1e3, "ms", None, Budget(250)),
+        Row(f"{what}, p99", tally.quantile(0.99) * 1e3, "ms"),
         Row(f"{what}, longest", tally.quantile(1) * 1e3, "ms"),
         Row(f"{what}, time", took, "s"),
     ]
@@ -111,7 +113,7 @@ def recovery(installation: Installation, asker: Asker, space: str) -> Row:
     with stopped(installation):
         assert not ask_for_a_set(asker, space).done
     took = recovered(asker, space)
-    return Row("all webhooks down and back: until a set is admitted", took, "s", None, Budget(10))
+    return Row(RECOVERY, took, "s", None, Budget(10))
 
 
 def pss(master: psutil.Process) -> float:
@@ -163,7 +165,8 @@ def main() -> None:
     settings: JsonObject = {**vars(options)}
     rows = measure(options)
     report("rolls", rows, settings, BUILD)
-    sys.exit(any(row.within is False and row.what.endswith("failed") for row in rows))
+    judged = [row for row in rows if row.what == RECOVERY or row.what.endswith("failed")]
+    sys.exit(any(row.within is False for row in judged))
 
 
 if __name__ == "__main__":

@@ -77,6 +77,20 @@ def test_silence_ends_the_wait(ends: tuple[PatientSocket, ssl.SSLSocket]) -> Non
     assert server.gettimeout() == pytest.approx(0.05)
 
 
+def test_what_is_held_leaves_with_what_comes_next(
+    ends: tuple[PatientSocket, ssl.SSLSocket],
+) -> None:
+    server, client = ends
+    client.settimeout(5)
+    server.hold()
+    server.sendall(b"head ")
+    server.sendall(b"body")
+    # One read gives no more than one TLS record.
+    assert client.recv(100) == b"head body"
+    server.sendall(b"next")
+    assert client.recv(100) == b"next"
+
+
 def test_each_request_has_its_own_limit(ends: tuple[PatientSocket, ssl.SSLSocket]) -> None:
     server, client = ends
     hands = Hands()

@@ -247,6 +247,17 @@ def test_a_client_stalled_in_its_request_is_given_up(how: str, files: Files, log
     assert "Traceback" not in log.read_text()
 
 
+def test_who_comes_while_all_threads_are_held_is_served_after(files: Files, log: Path) -> None:
+    with serving(files, log, "--threads", "1") as running:
+        crowd = [stalled(running, "half a body") for _ in range(2)]
+        # One after the other they take longer than a client has for its own greeting.
+        connection = running.connect(3 * SILENCE + 5)
+        review(connection)
+        connection.close()
+        for client in crowd:
+            client.close()
+
+
 @pytest.mark.parametrize("how", ["says nothing", "greets and no more"])
 def test_a_client_stalled_in_its_greeting_is_put_out(how: str, files: Files, log: Path) -> None:
     with serving(files, log) as running:

@@ -19,6 +19,14 @@ authorizer.group('penstock.dev').resource('gangpods').check('create').allowed()
 {{- end -}}
 
 {{- /*
+Whether a pod says that a set made it: what is the set's own doing goes by that, whatever the scheduler. Pods of an
+upstream Grove belong to its PodCliques. Any group counts, as an owner's is not looked at. Call with the object's name.
+*/ -}}
+{{- define "penstock.ofASet" -}}
+{{ . }}.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'PodCliqueSet')
+{{- end -}}
+
+{{- /*
 Whether a pod's labels and annotations are too many to look through, as no pod's are: a guard's time grows with their
 square, and a few tens of thousands would keep the API server busy for a minute. Call with the object's name.
 */ -}}
