@@ -3,9 +3,12 @@
 import errno
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 SILENCE: Final = 5.0
 """Seconds a client may say nothing in the middle of a request."""
@@ -29,6 +32,7 @@ class PatientSocket(ssl.SSLSocket):
 
     _clock: Callable[[], float] | None = None
     _until: float = 0.0
+    _held: bytes | None = None
 
     def expect_request(self, clock: Callable[[], float]) -> None:
         """Start the limit for the request that is arriving now."""
@@ -51,6 +55,22 @@ class PatientSocket(ssl.SSLSocket):
             return super().recv(buflen, flags)
         except TimeoutError:
             raise _given_up() from None
+
+    def hold(self) -> None:
+        """Keep what is sent next until there is more, so that both leave in one piece.
+
+        Two pieces would be two TLS records, and between them other threads have their turn.
+        """
+        self._held = b""
+
+    @override
+    def sendall(self, data: "ReadableBuffer", flags: int = 0) -> None:
+        """Send all of it, after what is held, unless this is what to hold."""
+        held, self._held = self._held, None
+        if held == b"":
+            self._held = bytes(data)
+        else:
+            super().sendall(held + bytes(data) if held else data, flags)
 
 
 def _given_up() -> ConnectionResetError:

@@ -38,6 +38,9 @@ CONNECTIONS: Final = 512
 KEEPALIVE: Final = 120
 # After draining: what a slow request may take to arrive, to be answered, and to be read.
 AFTER_DRAINING: Final = 15
+# How many more objects there are before garbage is looked for. Reviews leave none in cycles, while
+# a set alone has so many objects that Python would look several times as it is read.
+YOUNG: Final = 50_000
 MEMORY_FILES: Final = Path("/dev/shm")  # noqa: S108 - gunicorn makes and unlinks a private file
 
 
@@ -156,6 +159,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
 
     def start_working(self) -> None:
         """Begin to follow the cluster and to look after ourselves, in the worker's process."""
+        gc.set_threshold(YOUNG)
         duties = [self._check.run]
         if self._knowledge is not None:
             duties.append(self._knowledge.run)

@@ -35,6 +35,9 @@ TICK: Final = 0.1
 # How long a closing connection is listened to, so that the last reply is not cut off.
 LINGER: Final = 1.0
 
+# What one read takes from a connection: all that a TLS record can hold.
+RECORD: Final = 16384
+
 
 class Site(Protocol):
     """What a worker needs of the application that started it."""
@@ -127,6 +130,9 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
         if self._stop_at is not None:
             # The response that gunicorn hands out its method of; no header has been sent yet.
             cast("Response", start_response.__self__).force_close()
+        if environ["REQUEST_METHOD"] == "POST" and isinstance(body, list) and all(body):
+            # gunicorn sends head and body apart. Here a body is sure to follow.
+            cast("PatientSocket", environ["gunicorn.socket"]).hold()
         return body
 
     @override
@@ -174,8 +180,9 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
     @override
     def enqueue_req(self, conn: TConn) -> None:
         """Hand a connection with something to read to the threads, and note since when."""
+        conn.arrived = self.app.clock()
         if isinstance(conn.sock, PatientSocket):
-            conn.sock.arrived = self.app.clock()
+            conn.sock.arrived = conn.arrived
         super().enqueue_req(conn)
 
     def _await_greeting(self, connection: TConn) -> None:
@@ -191,6 +198,8 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
         Returns whether to keep the connection; one that is not kept is closed already.
         """
         if not conn.initialized:
+            # What it waited for a thread is not the client's own delay.
+            conn.timeout += self.app.clock() - conn.arrived
             kept = self._greet(conn)
         else:
             conn.sock.expect_request(self.app.clock)
@@ -215,6 +224,7 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
             return False
         conn.sock.stranger = self.app.is_stranger(conn.sock)
         conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
+        conn.parser.unreader.mxchunk = RECORD
         conn.initialized = True
         return True
 
