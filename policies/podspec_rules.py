@@ -43,7 +43,7 @@ def pods_start_without_visitors(case: Case) -> Iterator[Problem]:
 def pods_have_their_shape(case: Case) -> Iterator[Problem]:
     """Refuse pods whose fields are of other types."""
     for clique in case.set.cliques:
-        yield from podspec_shapes.misfits(clique.pod_path, clique.pod, podspec_shapes.POD)
+        yield from podspec_shapes.pod_misfits(clique.pod_path, clique.pod)
 
 
 def pods_can_be_pinned(case: Case) -> Iterator[Problem]:

@@ -10,6 +10,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from api.jsons import Json, JsonObject
 from policies.problems import Problem
 
@@ -34,19 +36,6 @@ class Shape:
     fields: Mapping[str, type]
     required: tuple[str, ...] = ()
     items: Mapping[str, "Shape"] = field(default_factory=dict)
-
-    def holds(self, value: JsonObject) -> bool:
-        """Tell, in little time, of nearly all objects that fit that they do."""
-        if self.items:
-            return False
-        fields = self.fields
-        for name, inner in value.items():
-            if type(inner) is not fields.get(name):
-                return False
-        for name in self.required:  # noqa: SIM110  # a generator takes longer than all of the rest
-            if name not in value:
-                return False
-        return True
 
 
 def _typed(
@@ -98,6 +87,29 @@ POD: Final = Shape(
 )
 
 
+def _struct(name: str, shape: Shape) -> type[msgspec.Struct]:
+    """Make of a shape what msgspec reads by: stricter in nothing but whole numbers like 1.0."""
+    types: dict[str, object] = {**shape.fields}
+    types |= {each: list[_struct(each, inner)] for each, inner in shape.items.items()}  # type: ignore[misc]  # made at run time
+    fields = [
+        (each, kind) if each in shape.required else (each, kind | None, None)  # type: ignore[operator]
+        for each, kind in types.items()
+    ]
+    return msgspec.defstruct(name, fields, kw_only=True)
+
+
+_POD: Final = _struct("Pod", POD)
+
+
+def pod_misfits(path: str, pod: JsonObject) -> Iterator[Problem]:
+    """Find fields of a pod's spec of other types, and what its lists of objects lack."""
+    try:
+        # In C, and nearly always the last word: only what does not fit is looked at closely.
+        msgspec.convert(pod, _POD)
+    except msgspec.ValidationError:
+        yield from misfits(path, pod, POD)
+
+
 def misfits(path: str, value: JsonObject, shape: Shape) -> Iterator[Problem]:
     """Find fields of other types, and objects in lists that lack what they must have."""
     for name in shape.required:
@@ -118,7 +130,7 @@ def _inside(path: str, items: list[Json], shape: Shape) -> Iterator[Problem]:
     for i, item in enumerate(islice(items, MOST_LOOKED_AT)):
         if not isinstance(item, dict):
             yield Problem(f"{path}[{i}]", "must be an object")
-        elif not shape.holds(item):
+        else:
             yield from misfits(f"{path}[{i}]", item, shape)
 
 

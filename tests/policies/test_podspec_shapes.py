@@ -101,3 +101,16 @@ def test_anything_is_looked_at(value: Json) -> None:
     made: JsonObject = {"containers": [value], "initContainers": value, "nodeName": value}
     for problem in podspec_shapes.misfits("p", made, podspec_shapes.POD):
         assert str(problem)
+
+
+@given(JSONS)
+def test_the_quick_look_and_the_close_one_agree(value: Json) -> None:
+    """On whatever stands where each field of a pod's spec, and of its containers, should."""
+    for name in podspec_shapes.POD.fields:
+        pod: JsonObject = {name: value}
+        quick = list(podspec_shapes.pod_misfits("spec", pod))
+        assert quick == list(podspec_shapes.misfits("spec", pod, podspec_shapes.POD)), pod
+    for name in podspec_shapes.CONTAINER.fields:
+        pod = {"containers": [{"name": "main", name: value}]}
+        quick = list(podspec_shapes.pod_misfits("spec", pod))
+        assert quick == list(podspec_shapes.misfits("spec", pod, podspec_shapes.POD)), pod
