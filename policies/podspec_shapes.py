@@ -106,7 +106,8 @@ def pod_misfits(path: str, pod: JsonObject) -> Iterator[Problem]:
     try:
         # In C, and nearly always the last word: only what does not fit is looked at closely.
         msgspec.convert(pod, _POD)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeError):
+        # Half a character is no text to msgspec. What to say of it is for others.
         yield from misfits(path, pod, POD)
 
 

@@ -40,7 +40,7 @@ PROBE_INTERVAL = 0.5
 DRAIN_SECONDS = "1.5"
 DIRECTORY_SECONDS = 1.0
 # One API server on this machine learns of a new CA bundle much sooner than several elsewhere.
-TRUST_SECONDS = "2"
+TRUST_SECONDS = "5"
 
 
 class KeeperError(Exception):
