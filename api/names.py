@@ -52,6 +52,8 @@ GANG_MINIMUM_LABEL: Final = "penstock.dev/gang-min-available"
 QUEUE_LABEL: Final = "penstock.dev/queue"
 TOPOLOGY_LABEL: Final = "penstock.dev/topology"
 TOPOLOGY_LEVEL_LABEL: Final = "penstock.dev/topology-level"
+# On sets and gangs: how cliques are kept from starting before those they wait for.
+STARTUP_ANNOTATION: Final = "penstock.dev/startup"
 READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -72,6 +74,14 @@ SCALING_GROUP_REPLICA_LABEL: Final = "grove.io/podcliquescalinggroup-replica-ind
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 MANAGED_BY: Final = "grove-operator"
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"
+TEMPLATE_HASH_LABEL: Final = "grove.io/pod-template-hash"
+SCHEDULER_NAME_LABEL: Final = "grove.io/scheduler-name"
+TOPOLOGY_NAME_ANNOTATION: Final = "grove.io/topology-name"
+SET_FINALIZER: Final = "grove.io/podcliqueset.grove.io"
+CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
+GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
+DOMAIN_FINALIZER: Final = "grove.io/computedomain-finalizer"
+GROVE_GATE: Final = "grove.io/podgang-pending-creation"
 NAME_LABEL: Final = "app.kubernetes.io/name"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 
@@ -83,6 +93,12 @@ HOSTNAME_KEY: Final = "kubernetes.io/hostname"
 
 # A clique or a group has fewer pods at work than it needs.
 MIN_AVAILABLE_BREACHED: Final = "MinAvailableBreached"
+
+CLIQUE_SCHEDULED: Final = "PodCliqueScheduled"
+GANG_TERMINATION: Final = "GangTerminationInProgress"
+TOPOLOGY_UNAVAILABLE: Final = "TopologyLevelsUnavailable"
+# On a pod whose clique waits for others to be up; written by gangs.
+STARTUP_BLOCKED: Final = "PodStartupBlocked"
 
 # PodGang conditions and their reasons.
 INITIALIZED: Final = "Initialized"

@@ -45,6 +45,28 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class Terminated(msgspec.Struct, frozen=True, rename="camel"):
+    """How a container ended."""
+
+    exit_code: int = 0
+
+
+class ContainerState(msgspec.Struct, frozen=True):
+    """Only its end is read."""
+
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """How one container is doing."""
+
+    name: str = ""
+    ready: bool = False
+    started: bool | None = None
+    last_state: ContainerState = ContainerState()
 
 
 class Requirements(msgspec.Struct, frozen=True, rename="camel"):
@@ -133,7 +155,9 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How the pod is doing."""
 
     phase: str = "Pending"
+    reason: str = ""
     conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
     nominated_node_name: str = ""
 
 
@@ -148,6 +172,13 @@ class Pod(msgspec.Struct, frozen=True):
     def finished(self) -> bool:
         """Whether its containers have ended for good, so that it takes no room."""
         return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def containers_ready(self) -> bool:
+        """Whether all containers are ready, whatever readiness gates say, and it is not leaving."""
+        return self.metadata.deletion_timestamp is None and any(
+            c.type == "ContainersReady" and c.status == "True" for c in self.status.conditions
+        )
 
     @property
     def gates(self) -> tuple[str, ...]:

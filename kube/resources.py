@@ -62,6 +62,24 @@ NODES: Final = _core("nodes", "Node", namespaced=False)
 SECRETS: Final = _core("secrets", "Secret", namespaced=True)
 CONFIGMAPS: Final = _core("configmaps", "ConfigMap", namespaced=True)
 NAMESPACES: Final = _core("namespaces", "Namespace", namespaced=False)
+SERVICES: Final = _core("services", "Service", namespaced=True)
+EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
+AUTOSCALERS: Final = Resource(
+    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", namespaced=True
+)
+ROLES: Final = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role", namespaced=True)
+ROLE_BINDINGS: Final = Resource(
+    "rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", namespaced=True
+)
+RESOURCE_CLAIMS: Final = Resource(
+    "resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", namespaced=True
+)
+CLAIM_TEMPLATES: Final = Resource(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
+)
+COMPUTE_DOMAINS: Final = Resource(
+    "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain", namespaced=True
+)
 SERVICEACCOUNTS: Final = _core("serviceaccounts", "ServiceAccount", namespaced=True)
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 ENDPOINTSLICES: Final = Resource(
@@ -76,6 +94,16 @@ TOPOLOGY_BINDINGS: Final = Resource(
     "clustertopologybindings",
     "ClusterTopologyBinding",
     namespaced=False,
+)
+PODCLIQUES: Final = Resource(
+    names.GROVE_GROUP, names.GROVE_VERSION, "podcliques", "PodClique", namespaced=True
+)
+SCALING_GROUPS: Final = Resource(
+    names.GROVE_GROUP,
+    names.GROVE_VERSION,
+    "podcliquescalinggroups",
+    "PodCliqueScalingGroup",
+    namespaced=True,
 )
 PODGANGS: Final = Resource(
     names.GROVE_GANG_GROUP, names.GROVE_VERSION, "podgangs", "PodGang", namespaced=True

@@ -1,0 +1,75 @@
+"""What can be done for a set, each as a value: one write, one word to people, or one wish. Pure.
+
+Every step can be repeated, and each prefix of a list of them can be where a process died: the next
+look at the set finds what is left to do.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from api.jsons import JsonObject
+from kube.resources import Resource
+
+
+@dataclass(frozen=True)
+class Create:
+    """Make an object; its name and owner are in the body. One that is there already is enough."""
+
+    resource: Resource
+    body: JsonObject
+
+
+@dataclass(frozen=True)
+class Change:
+    """Merge something into an object of ours, unless it has been replaced by a namesake.
+
+    A `version` makes it fail when the object has changed since it was looked at.
+    """
+
+    resource: Resource
+    name: str
+    uid: str
+    patch: JsonObject
+    version: str = ""
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Delete an object of ours; its UID guards a namesake."""
+
+    resource: Resource
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class Say:
+    """Write the status of an object: all that `workloads` says of it, in one apply."""
+
+    resource: Resource
+    name: str
+    uid: str
+    status: JsonObject
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Write an Event about an object, for people. What was told already is not told again."""
+
+    resource: Resource
+    name: str
+    uid: str
+    reason: str
+    note: str
+    warning: bool = False
+
+
+@dataclass(frozen=True)
+class Again:
+    """Look at the set again at this instant, though nothing may have changed."""
+
+    at: datetime
+
+
+Step: TypeAlias = Create | Change | Remove | Say | Tell | Again

@@ -1,0 +1,94 @@
+"""A set and all that was made for it, at one instant. Whose a thing is, its owners' UIDs tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from api.jsons import JsonObject
+from api.podclique import PodCliqueSpec, PodCliqueStatus
+from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
+from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
+from api.streams import Meta, Pod
+from controller.podgang import Gang
+from kube.resources import Resource
+
+
+@dataclass(frozen=True)
+class Clique:
+    """A PodClique there is."""
+
+    metadata: Meta
+    spec: PodCliqueSpec
+    status: PodCliqueStatus
+
+
+@dataclass(frozen=True)
+class Group:
+    """A PodCliqueScalingGroup there is."""
+
+    metadata: Meta
+    spec: PodCliqueScalingGroupSpec
+    status: PodCliqueScalingGroupStatus
+
+
+@dataclass(frozen=True)
+class Thing:
+    """Any other object there is: a service, an autoscaler, a claim. `body` is all of it."""
+
+    metadata: Meta
+    body: JsonObject
+
+
+class Startup(StrEnum):
+    """How a clique's pods are kept from starting before those they wait for."""
+
+    GATE = "gate"
+    INIT = "init"
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What whoever runs Penstock has chosen."""
+
+    startup: Startup = Startup.GATE
+    waiter_image: str = ""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A step that the API server refused when the set was last worked on."""
+
+    code: str  # as Grove spells them: ERR_CREATE_POD
+    description: str
+    name: str  # of the object concerned
+    over_quota: bool = False
+
+
+@dataclass(frozen=True)
+class SetView:
+    """A set, and what it owns, at one instant.
+
+    `pods` are by the full name of their clique; those that are going away or have ended are among
+    them. `levels` are the topology bindings there are: to each domain its node label's key, widest
+    first.
+    """
+
+    metadata: Meta
+    spec: PodCliqueSetSpec
+    status: PodCliqueSetStatus
+    cliques: Mapping[str, Clique] = field(default_factory=dict)
+    groups: Mapping[str, Group] = field(default_factory=dict)
+    gangs: Mapping[str, Gang] = field(default_factory=dict)
+    pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
+    things: Mapping[Resource, Mapping[str, Thing]] = field(default_factory=dict)
+    levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    choices: Choices = Choices()
+    troubles: tuple[Trouble, ...] = ()
+
+    def things_of(self, resource: Resource) -> Mapping[str, Thing]:
+        """Give the set's objects of another kind, by name."""
+        return self.things.get(resource, {})
+
+    def pods_of(self, clique: str) -> tuple[Pod, ...]:
+        """Give the pods of a clique, named in full."""
+        return self.pods.get(clique, ())
