@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 
-.PHONY: help setup lock crds binaries lint test test-fast rolls demo demo-down
+.PHONY: help setup lock crds binaries lint test test-fast test-long rolls demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,10 +50,13 @@ lint: $(STAMP) ## Run formatter, linter, type checker and import contracts
 
 test: $(STAMP) lint binaries ## Run everything that must pass: linters, unit tests and cluster tests
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report=term --cov-fail-under=80 $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report=term --cov-fail-under=80 -m "not long" $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
-	@$(BIN)/python -m pytest -m "not cluster" $(ARGS)
+	@$(BIN)/python -m pytest -m "not cluster and not long" $(ARGS)
+
+test-long: $(STAMP) binaries ## Run the tests that take too long for every change
+	@$(BIN)/python -m pytest -m long --timeout=3600 $(ARGS)
 
 rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
 	@$(BIN)/python -m tests.rolls $(ARGS)

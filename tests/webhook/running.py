@@ -9,6 +9,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -68,6 +69,9 @@ class Files:
         for name in ("tls.crt", "tls.key"):
             if not (self.folder / name).is_symlink():
                 (self.folder / name).symlink_to(Path("..data") / name)
+
+    def client_bundle(self) -> str:
+        return b64encode(self.authority.certificate_pem).decode()
 
     def client(self) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=self.authority.certificate_pem.decode())

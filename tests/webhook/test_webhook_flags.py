@@ -7,13 +7,10 @@ from pathlib import Path
 import orjson
 import pytest
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from api import exits
-from certs.issue import Authority, Names, issue_authority, issue_leaf
+from certs.issue import Names, issue_authority, issue_leaf
+from tests.support.clientpair import client_pair
 from tests.webhook.running import (
     CLOCK,
     HOST,
@@ -58,33 +55,6 @@ def page(running: Running, path: str) -> tuple[int, str]:
         return reply.status, reply.read().decode()
     finally:
         connection.close()
-
-
-def client_pair(authority: Authority, name: str, folder: Path) -> Path:
-    """A file with a client certificate of that common name, and its key."""
-    signer = x509.load_pem_x509_certificate(authority.certificate_pem)
-    signing_key = serialization.load_pem_private_key(authority.key_pem, None)
-    assert isinstance(signing_key, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
-        .issuer_name(signer.subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(signer.not_valid_before_utc)
-        .not_valid_after(signer.not_valid_after_utc)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()),
-            critical=False,
-        )
-        .sign(signing_key, hashes.SHA256())
-    )
-    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    pem = serialization.Encoding.PEM
-    path = folder / f"{name}.pem"
-    path.write_bytes(key.private_bytes(pem, *plain) + certificate.public_bytes(pem))
-    return path
 
 
 def asked_by(running: Running, pair: Path | None) -> int:

@@ -1,0 +1,37 @@
+"""A client certificate that an authority of a test has signed, with its key."""
+
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from certs.issue import Authority
+
+
+def client_pair(authority: Authority, name: str, folder: Path) -> Path:
+    """A file with a client certificate of that common name, and its key."""
+    signer = x509.load_pem_x509_certificate(authority.certificate_pem)
+    signing_key = serialization.load_pem_private_key(authority.key_pem, None)
+    assert isinstance(signing_key, ec.EllipticCurvePrivateKey)
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(signer.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(signer.not_valid_before_utc)
+        .not_valid_after(signer.not_valid_after_utc)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signing_key.public_key()),
+            critical=False,
+        )
+        .sign(signing_key, hashes.SHA256())
+    )
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    pem = serialization.Encoding.PEM
+    path = folder / f"{name}.pem"
+    path.write_bytes(key.private_bytes(pem, *plain) + certificate.public_bytes(pem))
+    return path
