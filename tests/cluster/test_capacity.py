@@ -53,9 +53,15 @@ async def test_the_largest_node_and_rack_are_told_and_a_change_is_too(
     installed: Installed, person: Client, larger_node: str
 ) -> None:
     """The lab has 2 zones of 2 blocks of 5 racks of 2 nodes with 8 GPUs each."""
-    found = await told(person, lambda capacity: capacity.node.get(GPU) == 8)
-    by_level = {key: most[GPU] for key, most in found.domains.items()}
-    assert by_level == {names.ZONE_KEY: 160, names.BLOCK_KEY: 80, names.RACK_KEY: 16}
+    # Bindings that other tests made may have levels of their own until it is told that they went.
+    by_level = {names.ZONE_KEY: 160, names.BLOCK_KEY: 80, names.RACK_KEY: 16}
+    found = await told(
+        person,
+        lambda capacity: (
+            capacity.node.get(GPU) == 8
+            and {key: most.get(GPU) for key, most in capacity.domains.items()} == by_level
+        ),
+    )
     await person.merge_patch(NODES, larger_node, offer("72"), subresource="status")
     found = await told(person, lambda capacity: capacity.node[GPU] == 72)
     assert found.domains[names.ZONE_KEY][GPU] == 160

@@ -34,7 +34,9 @@ async def test_an_interrupted_run_takes_its_labs_down(tmp_path: Path) -> None:
                 await asyncio.sleep(0.1)
         os.killpg(run.pid, signal.SIGINT)
         async with asyncio.timeout(60):
-            assert await run.wait() == pytest.ExitCode.INTERRUPTED
+            # A worker that the signal ends first is told as a failed test.
+            ended = {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED}
+            assert await run.wait() in ended
         assert processes_of(tmp_path) == []
     finally:
         if run.returncode is None:

@@ -16,6 +16,7 @@ from penstock.lab.errors import LabError
 from penstock.lab.folders import Folder
 from penstock.lab.processes import Record
 from penstock.lab.spec import Setting
+from tests.webhook.running import until
 
 LAB = Path("/state/labs/try")
 
@@ -44,6 +45,8 @@ def sleeper(folder: Folder, *arguments: str) -> Iterator[subprocess.Popen[bytes]
     command = [sys.executable, "-c", program, f"{folder.root}/x", *arguments]
     process = subprocess.Popen(command)
     try:
+        # The kernel tells that a program has begun a moment before it shows its command line.
+        until(lambda: bool(psutil.Process(process.pid).cmdline()), "a command line")
         yield process
     finally:
         process.kill()
