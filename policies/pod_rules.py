@@ -6,20 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from api import names
-from api.jsons import Json
-from api.podcliqueset import MAX_PODS
-from policies import reading
+from api.cliques import MAX_REPLICAS
+from policies import node_terms, syntax
 from policies.known import Known
 from policies.pod_claims import Claim
 from policies.policy import Policy
 from policies.problems import Problem
 
 COUNT: Final = re.compile("[1-9][0-9]{0,8}")
-# Nobody writes more; whether any of them says something is not looked for then.
-MOST_TERMS: Final = 1_024
-NODE_AFFINITY_PATH: Final = (
-    "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-)
 
 
 @dataclass(frozen=True)
@@ -62,6 +56,16 @@ def gang_is_named(case: Case) -> Iterator[Problem]:
         )
 
 
+def plain_gang_has_a_name_for_objects(case: Case) -> Iterator[Problem]:
+    """Refuse a name that the gang's PodGang could not have: labels may say more than names."""
+    name = case.claim.labels.get(names.GANG_LABEL, "")
+    if case.claim.is_plain and name and not syntax.is_subdomain(name):
+        yield Problem(
+            _label(names.GANG_LABEL),
+            f"{name!r} cannot be the name of the gang's PodGang: {syntax.SUBDOMAIN_RULE}",
+        )
+
+
 def plain_gang_has_a_size(case: Case) -> Iterator[Problem]:
     """Refuse a claim that nobody can honour: a gang of which nothing tells when it is whole."""
     claim = case.claim
@@ -86,11 +90,11 @@ def counts_are_positive(case: Case) -> Iterator[Problem]:
         written = claim.labels.get(key)
         if written is None:
             continue
-        if COUNT.fullmatch(written) and int(written) <= MAX_PODS:
+        if COUNT.fullmatch(written) and int(written) <= MAX_REPLICAS:
             counts[key] = int(written)
         else:
             yield Problem(
-                _label(key), f"must be a whole number from 1 to {MAX_PODS}, got {written!r}"
+                _label(key), f"must be a whole number from 1 to {MAX_REPLICAS}, got {written!r}"
             )
     size, minimum = counts.get(names.GANG_SIZE_LABEL), counts.get(names.GANG_MINIMUM_LABEL)
     if size is not None and minimum is not None and minimum > size:
@@ -115,13 +119,10 @@ def can_be_pinned(case: Case) -> Iterator[Problem]:
 
     Each matches no node and must stay empty, so that nothing can pin the pod to one.
     """
-    found: Json = case.claim.spec
-    for field in ("affinity", *NODE_AFFINITY_PATH.split(".")[2:]):
-        found = found.get(field) if isinstance(found, dict) else None
-    few = isinstance(found, list) and 0 < len(found) <= MOST_TERMS
-    if few and not any(_selects(term) for term in reading.items(found)):
+    terms = node_terms.of(case.claim.spec)
+    if terms and node_terms.say_nothing(terms):
         yield Problem(
-            NODE_AFFINITY_PATH,
+            f"spec.{node_terms.PATH}",
             "every term is empty, and an empty term matches no node; say in one which nodes are "
             "meant, or leave the affinity out",
         )
@@ -173,6 +174,7 @@ TOPOLOGY_LABELS: Final = (names.TOPOLOGY_LABEL, names.TOPOLOGY_LEVEL_LABEL)
 
 RULES: Final[tuple[Rule, ...]] = (
     gang_is_named,
+    plain_gang_has_a_name_for_objects,
     plain_gang_has_a_size,
     counts_are_positive,
     waits_for_its_node,
@@ -180,10 +182,6 @@ RULES: Final[tuple[Rule, ...]] = (
     gates_are_a_list,
     topology_is_known,
 )
-
-
-def _selects(term: Json) -> bool:
-    return isinstance(term, dict) and bool(term.get("matchExpressions") or term.get("matchFields"))
 
 
 def _label(key: str) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from api.jsons import Json, JsonObject
-from policies import membership, podspec_shapes, reading, syntax
+from api.jsons import Json
+from policies import membership, node_terms, podspec_shapes, reading, syntax
 from policies.podcliqueset_view import Case, Clique
 from policies.problems import Problem, choice
 from policies.rules import Rule
@@ -14,7 +14,7 @@ RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 CONTAINER_LISTS: Final = ("initContainers", "containers")
 # More than are taken, so that those that are too many cost little.
 MOST_KEYS: Final = 256
-# Nobody writes more containers, or more terms of node affinity; what comes after is not looked at.
+# Nobody writes more containers; what comes after is not looked at.
 MOST_LOOKED_AT: Final = 1_024
 # The API server's own bound on the annotations of one object.
 MOST_ANNOTATION_BYTES: Final = 256 * 1024
@@ -55,12 +55,10 @@ def pods_can_be_pinned(case: Case) -> Iterator[Problem]:
                 "a pod that waits for its gang cannot be on a node already; "
                 "leave nodeName out and use nodeSelector or affinity",
             )
-        terms = _node_terms(clique.pod)
-        few = isinstance(terms, list) and len(terms) <= MOST_LOOKED_AT
-        if few and not any(_says_something(term) for term in reading.items(terms)):
+        terms = node_terms.of(clique.pod)
+        if terms is not None and node_terms.say_nothing(terms):
             yield Problem(
-                f"{clique.pod_path}.affinity.nodeAffinity"
-                ".requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
+                f"{clique.pod_path}.{node_terms.PATH}",
                 "only holds empty terms, which no node matches; say something in one of them, or "
                 "leave the node affinity out",
             )
@@ -178,19 +176,6 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(labels_are_spelled_well, ("2.3.7",)),
     Rule(membership_is_not_claimed),
 )
-
-
-def _node_terms(pod: JsonObject) -> Json:
-    affinity = reading.mapping(reading.mapping(pod.get("affinity")).get("nodeAffinity"))
-    required = reading.mapping(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
-    return required.get("nodeSelectorTerms")
-
-
-def _says_something(term: Json) -> bool:
-    # What cannot be read counts: the definition refuses it.
-    return not isinstance(term, dict) or any(
-        term.get(part) for part in ("matchExpressions", "matchFields")
-    )
 
 
 def _variables(path: str, variables: list[Json]) -> Iterator[Problem]:

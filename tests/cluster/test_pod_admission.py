@@ -17,6 +17,7 @@ from tests.support.counting import counted
 from tests.support.gangpods import GROVES, MIRROR, PLAIN, part
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.tenants import NOWHERE
 
 pytestmark = pytest.mark.cluster
 
@@ -138,7 +139,8 @@ def test_a_gang_pod_that_could_never_run_is_refused_at_once(
 
 TEMPLATE: Final[JsonObject] = {
     "metadata": {"labels": {**PLAIN, "app": "x"}},
-    "spec": {"containers": [{"name": "main", "image": "none"}]},
+    # Nowhere is there room for them, so that they stay as they were made.
+    "spec": {"containers": [{"name": "main", "image": "none"}], "nodeSelector": {**NOWHERE}},
 }
 SELECTOR: Final[JsonObject] = {"selector": {"matchLabels": {"app": "x"}}}
 OWNERS: Final[list[tuple[str, str, JsonObject]]] = [

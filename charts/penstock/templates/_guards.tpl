@@ -19,11 +19,16 @@ authorizer.group('penstock.dev').resource('gangpods').check('create').allowed()
 {{- end -}}
 
 {{- /*
-Whether a pod says that a set made it: what is the set's own doing goes by that, whatever the scheduler. Pods of an
-upstream Grove belong to its PodCliques. Any group counts, as an owner's is not looked at. Call with the object's name.
+Whether a pod says that it was made for a set: what is the set's own doing goes by that, whatever the scheduler. Any
+group counts, as an owner's is not looked at. Call with the object's name.
 */ -}}
 {{- define "penstock.ofASet" -}}
-{{ . }}.metadata.?ownerReferences.orValue([]).exists(o, o.kind == 'PodCliqueSet')
+{{ . }}.metadata.?ownerReferences.orValue([]).exists(o, o.kind in {{ include "penstock.owners" . }})
+{{- end -}}
+
+{{- /* The kinds that a set's pods, or what they belong to, have as owners; as a CEL list. */ -}}
+{{- define "penstock.owners" -}}
+['PodClique', 'PodCliqueScalingGroup', 'PodCliqueSet']
 {{- end -}}
 
 {{- /*
