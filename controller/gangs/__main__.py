@@ -2,56 +2,79 @@
 
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from api import names
-from api.streams import Custom, Node, Pod
+from api.streams import Custom, Node, Pod, PodClique
 from controller import process, settings
-from controller.gangs import options
+from controller.gangs import options, owners
 from controller.gangs.capacity import CapacityReporter
 from controller.gangs.options import Certificates
+from controller.gangs.plain_acting import PlainMaker
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.rotating import Rotator
+from controller.gangs.world import Caches
 from kube.cache import Cache
-from kube.resources import NODES, PODGANGS, PODS, RESERVATIONS, TOPOLOGY_BINDINGS
+from kube.client import Scope
+from kube.resources import (
+    NODES,
+    PODCLIQUES,
+    PODGANGS,
+    PODS,
+    RESERVATIONS,
+    SCALING_GROUPS,
+    TOPOLOGY_BINDINGS,
+)
 
 _GANGS_AT_ONCE = 8
 
 
-async def work(certificates: Certificates, around: process.Surroundings) -> None:
-    """Follow nodes, pods, gangs and reservations; act while leading."""
+async def work(
+    certificates: Certificates, schedulers: Collection[str], around: process.Surroundings
+) -> None:
+    """Follow nodes, pods, gangs, reservations and whose a pod is; act while leading."""
     client, rng, elector = around.client, around.rng, around.elector
     nodes = Cache(client, NODES, Node, rng)
     pods = Cache(client, PODS, Pod, rng)
     gangs = Cache(client, PODGANGS, Custom, rng)
     reservations = Cache(client, RESERVATIONS, Custom, rng)
+    cliques = Cache(client, PODCLIQUES, PodClique, rng)
+    groups = Cache(client, SCALING_GROUPS, Custom, rng, Scope(metadata_only=True))
     bindings = Cache(client, TOPOLOGY_BINDINGS, Custom, rng)
 
     def fenced() -> int | None:
         return elector.generation if elector.is_leader() else None
 
-    caches = (nodes, pods, gangs, reservations)
+    caches = Caches(nodes, pods, gangs, reservations, cliques, groups)
     reconciler = Reconciler(client, around.clock, caches, fenced)
+    plain = PlainMaker(client, around.clock, caches, bindings, fenced, schedulers)
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
     capacity.follow(nodes, bindings)
     async with asyncio.TaskGroup() as group:
         for run in (nodes.run, pods.run, gangs.run, reservations.run):
             group.create_task(run())
         group.create_task(capacity.follow_bindings(bindings))
-        for synced in (nodes.synced, pods.synced, gangs.synced, reservations.synced):
-            await synced()
+        group.create_task(owners.follow(client, PODCLIQUES, cliques.run))
+        group.create_task(owners.follow(client, SCALING_GROUPS, groups.run))
+        synced = [nodes.synced, pods.synced, gangs.synced, reservations.synced]
+        if await owners.served(client, PODCLIQUES) and await owners.served(client, SCALING_GROUPS):
+            synced += [cliques.synced, groups.synced]
+        for settled in synced:
+            await settled()
         await elector.acquired()
         # A standby's watch may have stalled unnoticed. What is planned from must not be older than
         # the last write of the leader before us.
-        for relist in (nodes.relist, pods.relist, gangs.relist, reservations.relist):
-            await relist("led")
+        for followed in (nodes, pods, gangs, reservations, cliques, groups):
+            if followed.is_synced:
+                await followed.relist("led")
         if isinstance(certificates, options.Keep):
             rotator = Rotator(client, around.clock, certificates.care_with(client), fenced)
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
         group.create_task(capacity.run())
         group.create_task(reconciler.placer.run())
+        group.create_task(plain.run())
         await reconciler.queue.run(reconciler.reconcile, _GANGS_AT_ONCE)
 
 
@@ -70,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
         "gangs",
         names.GANGS_LEASE,
         (NODES, PODS, PODGANGS, RESERVATIONS),
-        partial(work, options.read(told)),
+        partial(work, options.read(told), options.schedulers(told)),
     )
     return process.main(component, settings.read(told))
 

@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 from api import names, quantities
 from api.jsons import Json, JsonObject
 from api.objects import owner_reference, timestamp
-from api.quantities import Amounts
 from api.streams import Meta
 from controller.gangs.views import Reservation, SlotKey
 from kube.resources import PODGANGS, RESERVATIONS
 from scheduler.placing import Placed, Placement
+
+# A clique, and what one pod takes of its node: those of a plain gang need not be alike.
+Shape: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ def body(gang: Meta, placement: Placement, terms: Terms) -> JsonObject:
         "deadline": timestamp(terms.now + terms.patience),
         "generation": terms.generation,
         "score": placement.score,
-        "groups": _groups(placement.placed),
+        "groups": _groups(_placed(placement.placed)),
     }
     return {
         "apiVersion": RESERVATIONS.api_version,
@@ -46,14 +49,15 @@ def body(gang: Meta, placement: Placement, terms: Terms) -> JsonObject:
 
 
 def grown(reservation: Reservation, placement: Placement) -> JsonObject:
-    """Write the merge patch that adds slots; it fails if the reservation has changed since."""
-    slots = _slots(reservation)
-    requests: dict[str, Json] = {g.name: {**g.requests} for g in reservation.spec.groups}
+    """Write the merge patch that adds slots, or moves those whose nodes were lost.
+
+    It fails if the reservation has changed since.
+    """
+    moved = {(placed.want.group, placed.want.index) for placed in placement.placed}
+    slots = _slots(reservation, moved)
     for placed in placement.placed:
-        name = placed.want.group
-        requests.setdefault(name, _requests(placed.want.need))
-        slots.setdefault(name, []).append({"index": placed.want.index, "node": placed.node})
-    return _patch(reservation, requests, slots)
+        slots.setdefault(_shape_of(placed), []).append(_slot(placed.want.index, placed.node))
+    return _patch(reservation, slots)
 
 
 def trimmed(reservation: Reservation, stale: Set[SlotKey]) -> JsonObject:
@@ -62,43 +66,45 @@ def trimmed(reservation: Reservation, stale: Set[SlotKey]) -> JsonObject:
     Only this write frees their room: a slot that is in the ledger is always kept, since a pod that
     comes back to it is lifted without being asked again whether there is room.
     """
-    requests: dict[str, Json] = {g.name: {**g.requests} for g in reservation.spec.groups}
-    return _patch(reservation, requests, _slots(reservation, stale))
+    return _patch(reservation, _slots(reservation, stale))
 
 
-def _slots(reservation: Reservation, without: Set[SlotKey] = frozenset()) -> dict[str, list[Json]]:
-    return {
-        group.name: [
-            {"index": slot.index, "node": slot.node}
-            for slot in group.slots
-            if (group.name, slot.index) not in without
-        ]
-        for group in reservation.spec.groups
-    }
+def _slots(
+    reservation: Reservation, without: Set[SlotKey] = frozenset()
+) -> dict[Shape, list[Json]]:
+    slots: dict[Shape, list[Json]] = {}
+    for name, slot, requests in reservation.slots():
+        if (name, slot.index) not in without:
+            shape = name, tuple(sorted(requests.items()))
+            slots.setdefault(shape, []).append(_slot(slot.index, slot.node))
+    return slots
 
 
-def _patch(
-    reservation: Reservation, requests: Mapping[str, Json], slots: Mapping[str, list[Json]]
-) -> JsonObject:
-    groups: list[Json] = [
-        {"name": name, "requests": requests[name], "slots": slots[name]}
-        for name in sorted(slots)
-        if slots[name]
-    ]
+def _patch(reservation: Reservation, slots: Mapping[Shape, list[Json]]) -> JsonObject:
     return {
         "metadata": {"resourceVersion": reservation.metadata.resource_version},
-        "spec": {"groups": groups},
+        "spec": {"groups": _groups(slots)},
     }
 
 
-def _groups(placed: Iterable[Placed]) -> list[Json]:
-    slots: dict[str, list[Json]] = {}
-    requests: dict[str, Json] = {}
+def _groups(slots: Mapping[Shape, list[Json]]) -> list[Json]:
+    return [
+        {"name": name, "requests": dict(requests), "slots": slots[name, requests]}
+        for name, requests in sorted(slots)
+    ]
+
+
+def _placed(placed: Iterable[Placed]) -> dict[Shape, list[Json]]:
+    slots: dict[Shape, list[Json]] = {}
     for each in sorted(placed, key=lambda p: (p.want.group, p.want.index)):
-        requests.setdefault(each.want.group, _requests(each.want.need))
-        slots.setdefault(each.want.group, []).append({"index": each.want.index, "node": each.node})
-    return [{"name": name, "requests": requests[name], "slots": slots[name]} for name in slots]
+        slots.setdefault(_shape_of(each), []).append(_slot(each.want.index, each.node))
+    return slots
 
 
-def _requests(need: Amounts) -> JsonObject:
-    return {name: quantities.text(name, amount) for name, amount in sorted(need.items())}
+def _shape_of(placed: Placed) -> Shape:
+    need = sorted(placed.want.need.items())
+    return placed.want.group, tuple((name, quantities.text(name, amount)) for name, amount in need)
+
+
+def _slot(index: int, node: str) -> Json:
+    return {"index": index, "node": node}

@@ -6,18 +6,25 @@ the same objects and goes on from there:
     Wait ─► Place (reservation Held) ─► Begin (Lifting) ─► Lift, pod by pod ─► Wait ─► Close (Bound)
                       └─► Expire: the deadline passed, or a node was lost, before any lift
 
-A bound gang that is scaled in has its reservation trimmed; one that grew is placed again.
+Cliques that wait for others are lifted wave by wave, each once its parents are up; the gang is
+Lifting until the last wave is bound, however long that takes.
+
+A begun gang that is scaled in has its reservation trimmed; one that grew is placed again, and so is
+a pod that is still gated when its slot serves it no more.
 
 Invariant: a pod is lifted only by its slot in a reservation that says Lifting or Bound, and such a
-reservation has a slot for the whole minimum of every clique.
+reservation began with a slot for the whole minimum of every clique.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
 
 from api import names
 from api.reservation import State
+from controller.gangs import startup
 from controller.gangs.views import GangView, Member, Reservation, SlotKey
 
 
@@ -60,7 +67,7 @@ class Close:
 
 @dataclass(frozen=True)
 class Expire:
-    """Nothing was lifted, and time ran out or a node was lost: give the room back."""
+    """Nothing was lifted, and time ran out or a slot serves no more: give the room back."""
 
     reservation: Reservation
 
@@ -81,14 +88,14 @@ def next_step(view: GangView, now: datetime) -> Step:
     reservation = view.reservation
     if reservation is not None and reservation.state is not State.HELD:
         return _committed(view, reservation)
-    if reservation is not None and (deadline_of(reservation) <= now or view.lost):
+    if reservation is not None and (deadline_of(reservation) <= now or view.unfit):
         return Expire(reservation)
     obstacle = _missing(view) or _held_back(view)
     if obstacle is not None:
         return obstacle
     if reservation is not None:
         return Begin(reservation)
-    return _place(view) or _settled(view)
+    return _place(view) or settled(view)
 
 
 def deadline_of(reservation: Reservation) -> datetime:
@@ -101,31 +108,80 @@ def _committed(view: GangView, reservation: Reservation) -> Step:
 
     So nothing that befalls one of its pods may keep the others from being lifted.
     """
-    nodes = view.nodes_by_slot()
-    due = [(m, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
-    ready = tuple((member, node) for member, node in due if node not in view.lost)
+    unfit = view.unfit
+    due = [(member, node) for member, node in _due(view) if member.slot not in unfit]
+    held = startup.held(view) if due else {}
+    ready = tuple((member, node) for member, node in due if member.slot[0] not in held)
     if ready:
         return Lift(ready)
-    if due:
-        lost = ", ".join(sorted({node for _, node in due}))
-        return Wait(names.REASON_LIFTING, f"{len(due)} pods wait for their nodes: {lost}")
-    if reservation.state is State.LIFTING:
-        if view.unbound():
-            return _settled(view)
-        return _missing(view) or Close(reservation)
     stale = view.stale_slots()
     if stale:
         return Trim(reservation, stale)
-    return _place(view) or _settled(view)
+    place = _place(view)
+    if reservation.state is State.BOUND or due:
+        return place or settled(view)
+    if place is not None and place.minimum:
+        return place  # its slot serves no more, and who waits for it would wait for ever
+    if view.unbound():
+        return settled(view)
+    return _missing(view) or Close(reservation)
 
 
-def _settled(view: GangView) -> Wait:
-    """There is nothing to do; say whether that is because all is done."""
+def settled(view: GangView) -> Wait:
+    """Say how a begun gang stands that has nothing to do, or none but to ask for extras."""
     unbound = len(view.unbound())
     if unbound:
         return Wait(names.REASON_LIFTING, f"{unbound} lifted pods are not bound yet")
+    held = startup.held(view)
+    waiting = Counter(member.slot[0] for member, _ in _due(view) if member.slot[0] in held)
+    if waiting:
+        message = startup.sentence({name: held[name] for name in waiting})
+        if _starting(view) or _short_without(view, waiting):
+            return Wait(names.REASON_WAITING_FOR_PARENTS, message)
+        return Wait(names.REASON_BOUND, message)
     missing = _missing(view)
     return Wait(names.REASON_BOUND, missing.message if missing else "")
+
+
+def has_started(view: GangView) -> bool:
+    """Whether gangs that must come after this one may be placed.
+
+    They may once its whole minimum has its room and whoever is free to start is bound: those of its
+    cliques that wait for others can be long in coming, and their room is kept.
+    """
+    if view.reservation is None:
+        # Grove's gangs run where nothing was reserved.
+        return all(
+            sum(member.bound for member in view.of_clique(group.name)) >= group.min_replicas
+            for group in view.gang.spec.pod_groups
+        )
+    if view.reservation.state is State.HELD:
+        return False
+    if view.reservation.state is State.BOUND:
+        return True
+    step = _committed(view, view.reservation)
+    if isinstance(step, Place) and not step.minimum:
+        step = settled(view)
+    waits = isinstance(step, Wait) and step.reason == names.REASON_WAITING_FOR_PARENTS
+    return waits and _missing(view) is None
+
+
+def _due(view: GangView) -> list[tuple[Member, str]]:
+    """List the gated members that have a slot, with its node."""
+    nodes = view.nodes_by_slot()
+    return [(m, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
+
+
+def _starting(view: GangView) -> bool:
+    return view.reservation is not None and view.reservation.state is State.LIFTING
+
+
+def _short_without(view: GangView, waiting: Mapping[str, int]) -> bool:
+    """Whether a clique's minimum is not met by those of its pods that do not wait."""
+    return any(
+        len(view.of_clique(group.name)) - waiting.get(group.name, 0) < group.min_replicas
+        for group in view.gang.spec.pod_groups
+    )
 
 
 def _missing(view: GangView) -> Wait | None:
@@ -154,13 +210,17 @@ def _held_back(view: GangView) -> Wait | None:
 
 
 def _place(view: GangView) -> Place | None:
-    """Ask for room for gated members without a slot: what the minimum lacks, then the rest."""
-    nodes = view.nodes_by_slot()
+    """Ask for room for gated members without a slot that serves: what the minimum lacks first."""
+    nodes, unfit = view.nodes_by_slot(), view.unfit
     minimum: list[Member] = []
     extras: list[Member] = []
     for group in view.gang.spec.pod_groups:
         members = view.of_clique(group.name)
-        homeless = [m for m in members if m.pod.gates == (names.GATE,) and m.slot not in nodes]
+        homeless = [
+            m
+            for m in members
+            if m.pod.gates == (names.GATE,) and (m.slot not in nodes or m.slot in unfit)
+        ]
         settled = len(members) - len(homeless)
         lacking = max(0, group.min_replicas - settled)
         minimum += homeless[:lacking]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from api import names
 from certs.rotation import Waits
 from controller import settings
 from controller.gangs.replicas import ListedReplicas, Replicas, ServiceReplicas
@@ -79,6 +80,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long a former authority stays trusted (default: 86400, a day)",
     )
+    parser.add_argument(
+        "--scheduler",
+        action="append",
+        metavar="NAME",
+        help="a scheduler whose labelled pods become gangs, as in the policy's schedulers; may be "
+        "given several times (default: default-scheduler)",
+    )
+
+
+def schedulers(options: argparse.Namespace) -> tuple[str, ...]:
+    """Name the schedulers whose labelled pods are gangs of ours."""
+    found: list[str] = options.scheduler or [names.DEFAULT_SCHEDULER]
+    return tuple(found)
 
 
 def read(options: argparse.Namespace) -> Certificates:

@@ -6,7 +6,8 @@ last plan whether it was stored, so no room is given twice.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -17,7 +18,7 @@ from api.streams import Custom, Node
 from controller import pace
 from controller.gangs import booking, stocktaking
 from controller.gangs.deciding import Place, next_step
-from controller.gangs.views import GangView
+from controller.gangs.views import GangView, SlotKey
 from controller.gangs.world import World
 from kube.cache import Cache
 from kube.client import Client
@@ -87,6 +88,8 @@ class Placer:
         self._woken = asyncio.Event()
         self._refused: dict[Key, Refused] = {}
         self._failed: dict[Key, Failed] = {}
+        self._lifting: set[Key] = set()
+        self._moving: dict[Key, frozenset[SlotKey]] = {}
 
     def ask(self, view: GangView, place: Place) -> NoFit | Failed | None:
         """Ask for room; returns what was said to the same question while nothing has changed since.
@@ -107,6 +110,19 @@ class Placer:
         self._waiting.add(key)
         self._woken.set()
         return last.refusal if last is not None else None
+
+    @contextmanager
+    def lifting(self, key: Key) -> Iterator[None]:
+        """Place nothing of the gang meanwhile: no slot may move while a pod is lifted onto it."""
+        self._lifting.add(key)
+        try:
+            yield
+        finally:
+            self._lifting.discard(key)
+
+    def moving(self, key: Key) -> frozenset[SlotKey]:
+        """Name the slots that are being given other nodes: nothing may be lifted onto these."""
+        return self._moving.get(key, frozenset())
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a gang."""
@@ -146,8 +162,26 @@ class Placer:
         asked = self._requests(keys)
         if not asked:
             return
+        moves = {view.gang.key: _moved(view, request) for view, request in asked}
+        self._moving = {key: slots for key, slots in moves.items() if slots}
+        try:
+            await self._decide([each for each in asked if not moves[each[0].gang.key]], room)
+            # Each alone: into the room that its own slots leave, nobody else may be planned.
+            for each in asked:
+                if moves[each[0].gang.key]:
+                    await self._decide([each], room)
+        finally:
+            moved, self._moving = self._moving, {}
+        for key in moved:
+            self._answers.decided(key)  # whoever held back with a lift may go on
+
+    async def _decide(self, asked: list[tuple[GangView, GangRequest]], room: int) -> None:
+        if not asked:
+            return
         views = list(self._world.views())
-        taken = stocktaking.stock(self._world.pod_map, views, self._world.orphans())
+        own = {view.gang.key for view, _ in asked}
+        moving = {(key, slot) for key in own for slot in self.moving(key)}
+        taken = stocktaking.stock(self._world.pod_map, views, self._world.orphans(), moving)
         nodes = tuple(self._world.nodes)
         requests = [request for _, request in asked]
         plan = await asyncio.to_thread(_plan, nodes, taken, requests)
@@ -162,7 +196,7 @@ class Placer:
     def _requests(self, keys: set[Key]) -> list[tuple[GangView, GangRequest]]:
         """Put the questions in order: higher priority first, then older first."""
         asked = []
-        for key in keys:
+        for key in keys - self._lifting:
             view = self._world.view(key)
             step = next_step(view, self._clock.now()) if view else None
             if view is not None and isinstance(step, Place):
@@ -232,6 +266,12 @@ class Placer:
 def _plan(nodes: Sequence[Node], taken: Sequence[Hold], asked: Sequence[GangRequest]) -> cycle.Plan:
     """Run the engine; off the event loop, since leases must be renewed meanwhile."""
     return cycle.plan(snapshot.build(nodes, taken, LEVELS), asked)
+
+
+def _moved(view: GangView, request: GangRequest) -> frozenset[SlotKey]:
+    """Name the slots that are asked for although the gang has them already."""
+    slots = {(want.group, want.index) for want in (*request.minimum, *request.extras)}
+    return frozenset(slots & view.nodes_by_slot().keys())
 
 
 def _key(request: GangRequest) -> Key:

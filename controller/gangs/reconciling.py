@@ -7,10 +7,8 @@ from typing import Final
 
 from api import names
 from api.jsons import JsonObject
-from api.objects import condition_of
 from api.podgang import PodGangStatus
 from api.reservation import State
-from api.streams import Custom, Node, Pod
 from controller import pace
 from controller.gangs import booking, pinning, reporting
 from controller.gangs.deciding import (
@@ -24,11 +22,12 @@ from controller.gangs.deciding import (
     Wait,
     deadline_of,
     next_step,
+    settled,
 )
+from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
 from controller.gangs.views import GangView, Member, Reservation, SlotKey
-from controller.gangs.world import World
-from kube.cache import Cache
+from controller.gangs.world import Caches, World
 from kube.client import Client, Deletion
 from kube.clock import Clock
 from kube.errors import ApiError, Conflict, Invalid, NotFound
@@ -41,8 +40,11 @@ _log = logging.getLogger(__name__)
 
 LIFTS_AT_ONCE: Final = 16
 # What passes by within moments is not worth a write; what lasts is.
-PASSING: Final = frozenset({names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING})
+PASSING: Final = frozenset(
+    {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
+)
 LASTS_SECONDS: Final = 1.0
+REWORDED_SECONDS: Final = 0.5  # and other words for the same are written together
 
 
 class Reconciler:
@@ -52,18 +54,21 @@ class Reconciler:
         self,
         client: Client,
         clock: Clock,
-        caches: tuple[Cache[Node], Cache[Pod], Cache[Custom], Cache[Custom]],
+        caches: Caches,
         fenced: Callable[[], int | None],
     ) -> None:
         self.queue: Workqueue[Key] = Workqueue(clock)
         self._client = client
         self._clock = clock
-        _, self._pods, self._gangs, self._reservations = caches
+        self._pods, self._gangs = caches.pods, caches.gangs
+        self._reservations = caches.reservations
         self._fenced = fenced
         self.world = World(caches, self.queue.add, self._try_refused_again)
         answers = Answers(self.queue.add, self.queue.add_after)
         self.placer = Placer(client, clock, self.world, self._reservations, fenced, answers)
+        self._board = Noticeboard(client, clock, caches.pods, self.queue.add_after, fenced)
         self._since: dict[Key, tuple[str, float]] = {}
+        self._reworded: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""
@@ -75,7 +80,9 @@ class Reconciler:
         view = self.world.view(key)
         if view is None:
             self._since.pop(key, None)
+            self._reworded.pop(key, None)
             self.placer.forget(key)
+            self._board.forget(key)
             return
         if view.gang.metadata.deletion_timestamp is not None:
             return
@@ -89,6 +96,7 @@ class Reconciler:
             if isinstance(step, Wait | Place):
                 why = refusal.message if isinstance(refusal, Failed) else refusal
                 await self._report(view, step, why)
+                await self._board.post(view)
         except (Conflict, Invalid, NotFound) as error:
             # What we decided on has changed meanwhile; the cache will show it.
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
@@ -123,8 +131,10 @@ class Reconciler:
         return None
 
     async def _lift(self, view: GangView, lifts: tuple[tuple[Member, str], ...]) -> None:
-        requests = [partial(self._lift_one, member, node) for member, node in lifts]
-        failures = await pace.all_of(requests, LIFTS_AT_ONCE)
+        moving = self.placer.moving(view.gang.key)
+        requests = [partial(self._lift_one, m, node) for m, node in lifts if m.slot not in moving]
+        with self.placer.lifting(view.gang.key):
+            failures = await pace.all_of(requests, LIFTS_AT_ONCE)
         for error in failures:
             _log.info("%s/%s: a pod was not lifted: %s", *view.gang.key, error)
         if failures:
@@ -158,7 +168,8 @@ class Reconciler:
 
     async def _give_back(self, view: GangView, reservation: Reservation) -> None:
         meta = reservation.metadata
-        why = f"lost {', '.join(sorted(view.lost))}" if view.lost else "its deadline has passed"
+        unfit = sorted(f"{clique}/{index}" for clique, index in view.unfit)
+        why = f"{', '.join(unfit)} serves no more" if unfit else "its deadline has passed"
         _log.info("%s/%s: reservation given back: %s", meta.namespace, meta.name, why)
         how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
         await self._client.delete(RESERVATIONS, meta.name, meta.namespace, how)
@@ -179,15 +190,19 @@ class Reconciler:
 
         Other steps say nothing: the next look, in a moment, knows better.
         """
-        if isinstance(step, Place) and refusal is None and not self._bound(view):
+        state = view.reservation.state if view.reservation is not None else None
+        if isinstance(step, Place) and not step.minimum and state is State.LIFTING:
+            step, refusal = settled(view), None  # extras keep nobody from starting
+        if isinstance(step, Place) and refusal is None and state is not State.BOUND:
             return  # the engine answers in a moment
         status = reporting.status(view, step, refusal, self._clock.now())
-        if _same(view.gang.status, status) or not self._lasts(view.gang.key, status):
+        key, there = view.gang.key, view.gang.status
+        if reporting.same(there, status):
+            self._reworded.pop(key, None)
+            return
+        if not self._lasts(key, status) or (_reworded(there, status) and not self._retold(key)):
             return
         await self._write_status(view, status)
-
-    def _bound(self, view: GangView) -> bool:
-        return view.reservation is not None and view.reservation.state is State.BOUND
 
     def _lasts(self, key: Key, status: PodGangStatus) -> bool:
         """Whether the reason has stood long enough to be told; looks again later if not."""
@@ -198,6 +213,16 @@ class Reconciler:
             self._since[key] = before = (reason, now)
         left = before[1] + LASTS_SECONDS - now
         if reason not in PASSING or left <= 0:
+            return True
+        self.queue.add_after(key, left)
+        return False
+
+    def _retold(self, key: Key) -> bool:
+        """Whether the same is to be said in other words now: not anew for each pod of many."""
+        now = self._clock.monotonic()
+        left = self._reworded.setdefault(key, now) + REWORDED_SECONDS - now
+        if left <= 0:
+            del self._reworded[key]
             return True
         self.queue.add_after(key, left)
         return False
@@ -218,12 +243,9 @@ class Reconciler:
         self._gangs.observe(answer)
 
 
-def _same(there: PodGangStatus, wanted: PodGangStatus) -> bool:
-    """Whether the status says all that is wanted; whoever else writes there is left alone."""
-    said = condition_of(there.conditions, names.SCHEDULED)
-    (say,) = wanted.conditions
-    return (
-        said is not None
-        and (said.status, said.reason, said.message) == (say.status, say.reason, say.message)
-        and (there.phase, there.placement_score) == (wanted.phase, wanted.placement_score)
+def _reworded(there: PodGangStatus, wanted: PodGangStatus) -> bool:
+    """Whether only messages would change."""
+    said = {c.type: (c.status, c.reason) for c in there.conditions}
+    return all(said.get(c.type) == (c.status, c.reason) for c in wanted.conditions) and (
+        (there.phase, there.placement_score) == (wanted.phase, wanted.placement_score)
     )

@@ -1,16 +1,20 @@
 """What a gang's status should say, from what is known of it. Pure."""
 
+from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from api import names
 from api.models import Condition
-from api.objects import settled, timestamp
+from api.objects import condition_of, settled, timestamp
 from api.podgang import Phase, PodGangStatus
 from api.reservation import State
 from controller.gangs.deciding import Place, Wait
 from controller.gangs.views import GangView
 from scheduler import explain
 from scheduler.placing import NoFit
+
+_FEW: Final = 3  # cliques that are named; of the others their number is told
 
 
 def status(
@@ -21,20 +25,66 @@ def status(
     `refusal` is the engine's, or what the API server said when the plan was written down.
     """
     reason, message = _reason(view, step, refusal)
+    scheduled = "True" if reason == names.REASON_BOUND else "False"
+    reservation = view.reservation
+    return PodGangStatus(
+        phase=_phase(view),
+        placement_score=reservation.spec.score if reservation else None,
+        conditions=[
+            _condition(view, names.SCHEDULED, (scheduled, reason, message), now),
+            *_health(view, now),
+        ],
+    )
+
+
+def same(there: PodGangStatus, wanted: PodGangStatus) -> bool:
+    """Whether the status says all that is wanted; whoever else writes there is left alone."""
+    said = {c.type: (c.status, c.reason, c.message) for c in there.conditions}
+    return all(said.get(c.type) == (c.status, c.reason, c.message) for c in wanted.conditions) and (
+        there.phase,
+        there.placement_score,
+    ) == (wanted.phase, wanted.placement_score)
+
+
+def _condition(view: GangView, kind: str, said: tuple[str, str, str], now: datetime) -> Condition:
+    status, reason, message = said
     condition = Condition(
-        type=names.SCHEDULED,
-        status="True" if reason == names.REASON_BOUND else "False",
+        type=kind,
+        status=status,
         reason=reason,
         message=message,
         last_transition_time=timestamp(now),
         observed_generation=view.gang.metadata.generation,
     )
-    reservation = view.reservation
-    return PodGangStatus(
-        phase=_phase(view),
-        placement_score=reservation.spec.score if reservation else None,
-        conditions=[settled(view.gang.status.conditions, condition)],
-    )
+    return settled(view.gang.status.conditions, condition)
+
+
+def _health(view: GangView, now: datetime) -> Iterator[Condition]:
+    """Tell whether the gang has its minimum ready, and of one that had it, whether it lost it."""
+    behind = _behind(view)
+    old = view.gang.status.conditions
+    before, lost = condition_of(old, names.READY), condition_of(old, names.UNHEALTHY)
+    if behind:
+        # Which cliques they are changes while a gang starts, and each change would be a write.
+        said = "False", names.REASON_NOT_READY, "not every clique has its minimum up"
+        yield _condition(view, names.READY, said, now)
+        if lost is not None or (before is not None and before.status == "True"):
+            yield _condition(view, names.UNHEALTHY, ("True", names.REASON_LOST, behind), now)
+        return
+    yield _condition(view, names.READY, ("True", names.REASON_READY, ""), now)
+    if lost is not None:
+        yield _condition(view, names.UNHEALTHY, ("False", names.REASON_BACK, ""), now)
+
+
+def _behind(view: GangView) -> str:
+    """Name the cliques that have less than their minimum up; "" if there are none."""
+    behind = [
+        group.name
+        for group in view.gang.spec.pod_groups
+        if sum(m.pod.containers_ready for m in view.of_clique(group.name)) < group.min_replicas
+    ]
+    more = f" and {len(behind) - _FEW} more" if len(behind) > _FEW else ""
+    return f"below the minimum: {', '.join(behind[:_FEW])}{more}" if behind else ""
 
 
 def _reason(view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> tuple[str, str]:

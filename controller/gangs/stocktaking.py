@@ -19,29 +19,38 @@ def claim(pod: Pod) -> Hold | None:
     Bound, nominated by a scheduler that makes room for it, or pinned and released, so that
     kube-scheduler may bind it any moment.
     """
-    if pod.finished:
-        return None
-    pinned = "" if pod.gates else pinned_node(pod)
-    node = pod.spec.node_name or pod.status.nominated_node_name or pinned
+    node = "" if pod.finished else claimed_node(pod)
     return Hold(node, needs.of_pod(pod)) if node else None
 
 
+def claimed_node(pod: Pod) -> str:
+    """Name the node that the pod is on or about to be on, or give ""."""
+    pinned = "" if pod.gates else pinned_node(pod)
+    return pod.spec.node_name or pod.status.nominated_node_name or pinned
+
+
 def stock(
-    pods: Mapping[Key, Pod], views: Iterable[GangView], orphans: Iterable[Reservation]
+    pods: Mapping[Key, Pod],
+    views: Iterable[GangView],
+    orphans: Iterable[Reservation],
+    moving: Set[tuple[Key, SlotKey]] = frozenset(),
 ) -> list[Hold]:
-    """List all room that is taken: by pods, and by slots whose pod is not bound.
+    """List all room that is taken: by pods, and by slots whose pod is not bound there.
 
     Every slot in the ledger counts until it is taken out of it, also while its pod is replaced:
     a successor is lifted onto it without being asked again. Orphans, whose gang is gone, count
-    until they are gone too, since pods they lifted may still be about to bind.
+    until they are gone too, since pods they lifted may still be about to bind. Slots that are
+    `moving` do not count: what is planned is what takes their place.
     """
     taken: list[Hold] = []
     spoken_for: set[Key] = set()
     for view in views:
-        bound = {m.slot for m in view.members if m.bound}
         nodes = view.nodes_by_slot()
-        spoken_for |= {_key(m.pod) for m in view.members if not m.bound and m.slot in nodes}
-        taken += _held(view.reservation, bound) if view.reservation else ()
+        there = [(m, claimed_node(m.pod) == nodes[m.slot]) for m in view.members if m.slot in nodes]
+        bound = {m.slot for m, at_home in there if m.bound and at_home}
+        spoken_for |= {_key(m.pod) for m, at_home in there if not m.bound and (m.gated or at_home)}
+        leaving = {slot for slot in nodes if (view.gang.key, slot) in moving}
+        taken += _held(view.reservation, bound | leaving) if view.reservation else ()
     for reservation in orphans:
         taken += _held(reservation, frozenset())
     claims = (claim(pod) for key, pod in pods.items() if key not in spoken_for)
@@ -62,7 +71,8 @@ def request(view: GangView, place: Place) -> GangRequest:
     """Put what a gang asks for into the engine's words."""
     namespace, name = view.gang.key
     settled = view.nodes_by_slot()
-    anchors = {m.pod.spec.node_name or settled.get(m.slot, "") for m in view.members} - {""}
+    found = {m.pod.spec.node_name or settled.get(m.slot, "") for m in view.members}
+    anchors = found - view.lost - {""}
     return GangRequest(
         namespace,
         name,

@@ -1,14 +1,18 @@
 """What is known of one gang at one instant: its pods by clique and slot, and its reservation."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
-from api import names
+from api import names, quantities
+from api.quantities import Amounts
 from api.reservation import ReservationSpec, ReservationStatus, Slot, State
-from api.streams import Meta, NodeSelector, Pod
+from api.streams import Meta, NodeSelector, Pod, PodClique
+from controller.gangs import plain_pods, plain_slots
 from controller.podgang import Gang
 from kube.objects import Key
+from scheduler import needs
 
 SlotKey: TypeAlias = tuple[str, int]  # clique and index
 
@@ -66,7 +70,8 @@ class GangView:
     """One gang at one instant.
 
     `base_started` is true for a gang that waits for no other. `lost` names reserved nodes that do
-    not take the gang's pods any more.
+    not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by the
+    names that the gang has for them.
     """
 
     gang: Gang
@@ -74,6 +79,7 @@ class GangView:
     reservation: Reservation | None
     base_started: bool
     lost: frozenset[str] = frozenset()
+    cliques: Mapping[str, PodClique] = field(default_factory=dict)
 
     def of_clique(self, name: str) -> list[Member]:
         """List the members of one clique, by index."""
@@ -85,10 +91,41 @@ class GangView:
         return sum(len(group.pod_references) for group in groups if group.name == name)
 
     def stale_slots(self) -> frozenset[SlotKey]:
-        """Name the reserved slots beyond those the gang refers to: it was scaled in."""
-        there = {member.slot for member in self.members}
-        slots = self.nodes_by_slot().keys() - there
-        return frozenset(slot for slot in slots if slot[1] >= self.size_of(slot[0]))
+        """Name the slots that no pod will come for: the gang was scaled in.
+
+        Which of its pods went does not matter. Of a clique's empty slots as many are kept as pods
+        are still to come that the gang refers to; the highest are given up.
+        """
+        if plain_slots.is_plain(self.gang.metadata):
+            kept = {(self.gang.metadata.name, i) for i in plain_slots.slots_of(self.gang).values()}
+            return frozenset(self.nodes_by_slot().keys() - kept)
+        empty: dict[str, list[int]] = {}
+        for clique, index in self.nodes_by_slot().keys() - {member.slot for member in self.members}:
+            empty.setdefault(clique, []).append(index)
+        return frozenset(
+            (clique, index)
+            for clique, indices in empty.items()
+            for index in sorted(indices)[max(0, self._coming(clique)) :]
+        )
+
+    def _coming(self, clique: str) -> int:
+        return self.size_of(clique) - len(self.of_clique(clique))
+
+    @cached_property
+    def unfit(self) -> frozenset[SlotKey]:
+        """Name the slots that their pods, still gated, cannot take any more.
+
+        The node is lost, or the pod was made from a newer template and takes more than is kept.
+        """
+        gated = {member.slot: member.pod for member in self.members if member.gated}
+        unfit: set[SlotKey] = set()
+        for group in self.reservation.spec.groups if gated and self.reservation else ():
+            kept = quantities.amounts(group.requests)
+            for slot in group.slots:
+                pod = gated.get((group.name, slot.index))
+                if pod and (slot.node in self.lost or _outgrows(pod, kept)):
+                    unfit.add((group.name, slot.index))
+        return frozenset(unfit)
 
     def unbound(self) -> list[Member]:
         """List the members that kube-scheduler may bind but has not bound yet."""
@@ -101,22 +138,41 @@ class GangView:
         return {(name, slot.index): slot.node for name, slot, _ in self.reservation.slots()}
 
 
-def members_of(gang: Gang, pods: Mapping[Key, Pod]) -> tuple[Member, ...]:
+def members_of(
+    gang: Gang, pods: Mapping[Key, Pod], cliques: Mapping[str, PodClique]
+) -> tuple[Member, ...]:
     """Find the gang's pods that exist, are not going away and have not ended.
 
-    A pod belongs if the gang refers to it and both are controlled by the same owner: a label is a
-    claim that anybody can make.
+    A pod belongs if the gang refers to it and it is controlled by the PodClique of that name which
+    belongs to the gang's owner: a label is a claim that anybody can make.
     """
+    if plain_slots.is_plain(gang.metadata):
+        return _plain_members(gang, pods)
     found: dict[SlotKey, Member] = {}
     for group, key in gang.references():
         pod = pods.get(key)
         if pod is None or pod.finished or pod.metadata.deletion_timestamp is not None:
             continue
-        if pod.metadata.controller_uid != gang.metadata.controller_uid:
+        clique = cliques.get(group.name)
+        if clique is None or pod.metadata.controller_uid != clique.metadata.uid:
             continue
         slot = (group.name, _index(pod, group.name))
         found.setdefault(slot, Member(slot, pod))
     return tuple(member for _, member in sorted(found.items()))
+
+
+def _outgrows(pod: Pod, kept: Amounts) -> bool:
+    return any(amount > kept.get(name, 0) for name, amount in needs.of_pod(pod).items())
+
+
+def _plain_members(gang: Gang, pods: Mapping[Key, Pod]) -> tuple[Member, ...]:
+    """Find the pods of a gang that labels make; guards see to it that these can be believed."""
+    found: list[Member] = []
+    for key, index in plain_slots.slots_of(gang).items():
+        pod = pods.get(key)
+        if pod is not None and plain_pods.lives(pod) and plain_pods.gang_of(pod) == gang.key:
+            found.append(Member((gang.metadata.name, index), pod))
+    return tuple(found)
 
 
 def _index(pod: Pod, clique: str) -> int:

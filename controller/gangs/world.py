@@ -1,14 +1,17 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 from typing_extensions import override
 
 from api.reservation import ReservationSpec, ReservationStatus, State
-from api.streams import Custom, Node, Pod
+from api.streams import Custom, Node, Pod, PodClique
+from controller.gangs import plain_slots
+from controller.gangs.deciding import has_started
+from controller.gangs.owners import Owners
 from controller.gangs.stocktaking import claim
 from controller.gangs.views import GangView, Reservation, members_of
 from controller.podgang import Gang, read_gang
@@ -17,6 +20,18 @@ from kube.objects import Key
 from scheduler.eligible import Constraints, obstacle
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Caches:
+    """What `gangs` follows."""
+
+    nodes: Cache[Node]
+    pods: Cache[Pod]
+    gangs: Cache[Custom]
+    reservations: Cache[Custom]
+    cliques: Cache[PodClique]
+    scaling_groups: Cache[Custom]
 
 
 class World:
@@ -29,21 +44,23 @@ class World:
 
     def __init__(
         self,
-        caches: tuple[Cache[Node], Cache[Pod], Cache[Custom], Cache[Custom]],
+        caches: Caches,
         touched: Callable[[Key], None],
         freed: Callable[[], None],
     ) -> None:
         self.room = 0
-        self.nodes, self.pods, gangs, reservations = caches
+        self.nodes, self.pods = caches.nodes, caches.pods
         self.pod_map: Mapping[Key, Pod] = _Pods(self.pods)
         self._touched = touched
         self._freed = freed
         self._gangs: dict[Key, Gang] = {}
         self._reservations: dict[Key, Reservation] = {}
         self._gang_of_pod: dict[Key, Key] = {}
+        self._gang_of_clique: dict[Key, Key] = {}
         self._waiting_for: dict[Key, set[Key]] = {}
-        gangs.subscribe(self._on_gang)
-        reservations.subscribe(self._on_reservation)
+        caches.gangs.subscribe(self._on_gang)
+        caches.reservations.subscribe(self._on_reservation)
+        self._owners = Owners(caches.cliques, caches.scaling_groups, self._on_clique)
         self.pods.subscribe(self._on_pod)
         self.nodes.subscribe(self._on_node)
 
@@ -52,8 +69,13 @@ class World:
         gang = self._gangs.get(key)
         if gang is None:
             return None
-        members = members_of(gang, self.pod_map)
-        view = GangView(gang, members, self._reservation_of(gang), self._base_started(gang))
+        return self._view(gang, base_started=self._base_started(gang))
+
+    def _view(self, gang: Gang, *, base_started: bool) -> GangView:
+        cliques = self._owners.cliques_of(gang)
+        members = members_of(gang, self.pod_map, cliques)
+        reservation = self._reservation_of(gang)
+        view = GangView(gang, members, reservation, base_started, cliques=cliques)
         return replace(view, lost=self._lost(view))
 
     def views(self) -> Iterator[GangView]:
@@ -85,8 +107,13 @@ class World:
         if gang.base is None:
             return True
         base = self._gangs.get(gang.base)
-        reservation = self._reservation_of(base) if base else None
-        return reservation is not None and reservation.state is State.BOUND
+        if base is None:
+            return False
+        reservation = self._reservation_of(base)
+        if reservation is not None and reservation.state is State.BOUND:
+            return True
+        # It is taken as one that waits for nobody, whatever it says.
+        return has_started(self._view(base, base_started=True))
 
     def _lost(self, view: GangView) -> frozenset[str]:
         """Name reserved nodes that would not take their pod now."""
@@ -110,18 +137,36 @@ class World:
         if gang is None and not isinstance(change, Deleted):
             return  # the last state that could be read is closer to the truth than none
         before = self._gangs.pop(key, None)
-        for _, pod in before.references() if before else ():
-            if self._gang_of_pod.get(pod) == key:  # it may have moved to another gang by now
-                del self._gang_of_pod[pod]
-        if before and before.base:
-            self._waiting_for.get(before.base, set()).discard(key)
+        if before is not None:
+            self._forget(before)
         if gang is not None:
-            self._gangs[key] = gang
-            for _, pod in gang.references():
-                self._gang_of_pod[pod] = key
-            if gang.base:
-                self._waiting_for.setdefault(gang.base, set()).add(key)
+            self._learn(gang)
         self._touched(key)
+
+    def _forget(self, gang: Gang) -> None:
+        # A pod or a clique may have moved to another gang by now.
+        for _, pod in gang.references():
+            if self._gang_of_pod.get(pod) == gang.key:
+                del self._gang_of_pod[pod]
+        for clique in _cliques_of(gang):
+            if self._gang_of_clique.get(clique) == gang.key:
+                del self._gang_of_clique[clique]
+        if gang.base:
+            self._waiting_for.get(gang.base, set()).discard(gang.key)
+
+    def _learn(self, gang: Gang) -> None:
+        self._gangs[gang.key] = gang
+        for _, pod in gang.references():
+            self._gang_of_pod[pod] = gang.key
+        for clique in _cliques_of(gang):
+            self._gang_of_clique[clique] = gang.key
+        if gang.base:
+            self._waiting_for.setdefault(gang.base, set()).add(gang.key)
+
+    def _on_clique(self, clique: Key) -> None:
+        gang = self._gang_of_clique.get(clique)
+        if gang is not None:
+            self._touched(gang)
 
     def _on_reservation(self, change: Change[Custom]) -> None:
         meta = (change.old if isinstance(change, Deleted) else change.new).metadata
@@ -141,12 +186,20 @@ class World:
         gang = self._gang_of_pod.get((pod.metadata.namespace, pod.metadata.name))
         if gang is not None:
             self._touched(gang)
+            self._touch_followers(gang)
         if isinstance(change, Added):
             return
         before = claim(change.old)
         now = claim(change.new) if isinstance(change, Modified) else None
         if before is not None and before != now:
             self._more_room()  # it ended, moved or shrank
+
+    def _touch_followers(self, base: Key) -> None:
+        """Wake those that wait for a gang which is on its way; once it is bound they know."""
+        reservation = self._reservations.get(base)
+        if reservation is not None and reservation.state is State.LIFTING:
+            for waiting in self._waiting_for.get(base, ()):
+                self._touched(waiting)
 
     def _on_node(self, change: Change[Node]) -> None:
         if isinstance(change, Modified) and _same_offer(change.old, change.new):
@@ -182,6 +235,11 @@ class _Pods(Mapping[Key, Pod]):
     @override
     def __len__(self) -> int:
         return len(self._cache)
+
+
+def _cliques_of(gang: Gang) -> Iterable[Key]:
+    """List the PodCliques it has; a plain gang only has a name that one could have too."""
+    return () if plain_slots.is_plain(gang.metadata) else gang.cliques()
 
 
 def read_reservation(found: Custom) -> Reservation | None:

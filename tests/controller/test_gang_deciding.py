@@ -23,7 +23,7 @@ from controller.gangs.deciding import (
 )
 from controller.gangs.views import members_of, pinned_node
 from tests.support.clusters import pod
-from tests.support.sets import NOW, gang, member, reservation, slots_of, view
+from tests.support.sets import NOW, gang, member, pod_clique, reservation, slots_of, view
 
 LATER = NOW + timedelta(seconds=60)
 GANG = gang({"a": (2, 2), "b": (1, 2)})
@@ -90,11 +90,17 @@ def test_once_begun_the_deadline_counts_no_more_and_every_slot_is_lifted() -> No
     assert [(m.slot, node) for m, node in step.lifts] == [(("b", 0), "n2"), (("b", 1), "n2")]
 
 
-def test_nothing_is_lifted_onto_a_lost_node() -> None:
+def test_nothing_is_lifted_onto_a_lost_node_but_placed_anew() -> None:
     begun = reservation(WHOLE, State.LIFTING, NOW)
-    step = next_step(view(GANG, PODS, begun, lost=frozenset({"n0", "n1", "n2"})), NOW)
-    assert isinstance(step, Wait)
-    assert step.message == "4 pods wait for their nodes: n0, n1, n2"
+    lost = frozenset({"n0", "n2"})
+    step = next_step(view(GANG, PODS, begun, lost=lost), NOW)
+    assert isinstance(step, Lift)
+    assert [(m.slot, node) for m, node in step.lifts] == [(("a", 1), "n1")]
+    lifted = [PODS[0], member("a", 1, gated=False), *PODS[2:]]
+    step = next_step(view(GANG, lifted, begun, lost=lost), NOW)
+    assert isinstance(step, Place)
+    assert slots_of(step.minimum) == [("a", 0), ("b", 0)]
+    assert slots_of(step.extras) == [("b", 1)]
 
 
 def bound() -> list[Pod]:
@@ -164,7 +170,7 @@ def test_extras_without_a_slot_are_placed_once_the_gang_is_bound() -> None:
 
 def test_a_pod_that_another_owner_controls_is_no_member_whatever_it_claims() -> None:
     stranger = pod("a-0", spec={"hostname": "a-0"})
-    found = members_of(GANG, {("default", "a-0"): stranger})
+    found = members_of(GANG, {("default", "a-0"): stranger}, {"a": pod_clique("a", 2)})
     assert found == ()
 
 
@@ -173,7 +179,8 @@ def test_a_pod_that_ended_is_no_member(phase: str) -> None:
     ended = msgspec.structs.replace(
         PODS[0], status=msgspec.structs.replace(PODS[0].status, phase=phase)
     )
-    assert members_of(GANG, {("default", "a-0"): ended}) == ()
+    found = members_of(GANG, {("default", "a-0"): ended}, {"a": pod_clique("a", 2)})
+    assert found == ()
 
 
 def test_a_pin_is_what_every_term_agrees_on() -> None:

@@ -91,7 +91,7 @@ def test_a_bound_gang_stays_bound_while_only_extras_wait() -> None:
     seen = view(gang({"a": (1, 2)}), pods, reservation({("a", 0): "n0"}, State.BOUND))
     step = next_step(seen, NOW)
     assert isinstance(step, Place)
-    (condition,) = reporting.status(seen, step, None, NOW).conditions
+    condition, *_ = reporting.status(seen, step, None, NOW).conditions
     assert (condition.status, condition.message) == ("True", "1 further pods wait for room")
 
 
@@ -102,7 +102,7 @@ def test_a_bound_gang_whose_minimum_grew_beyond_the_room_is_not_called_scheduled
     assert isinstance(step, Place)
     assert slots_of(step.minimum) == [("a", 1)]
     asked = stocktaking.request(seen, step)
-    (condition,) = reporting.status(seen, step, refusal(asked), NOW).conditions
+    condition, *_ = reporting.status(seen, step, refusal(asked), NOW).conditions
     assert (condition.status, condition.reason) == ("False", "InsufficientCapacity")
 
 

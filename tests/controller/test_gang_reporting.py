@@ -1,0 +1,75 @@
+"""Whether a gang is ready, and whether it lost what it had."""
+
+from dataclasses import replace
+
+import msgspec
+
+from api import names
+from api.objects import condition_of
+from api.podgang import PodGangStatus
+from api.streams import Condition, Pod
+from controller.gangs import reporting
+from controller.gangs.deciding import Wait
+from controller.podgang import Gang
+from tests.support.sets import NOW, gang, member, view
+
+BOUND = Wait(names.REASON_BOUND)
+PAIR = gang({"a": (2, 3), "b": (1, 1)})
+
+
+def up(pod: Pod) -> Pod:
+    conditions = (Condition("ContainersReady", "True"),)
+    return msgspec.structs.replace(
+        pod, status=msgspec.structs.replace(pod.status, conditions=conditions)
+    )
+
+
+def pods(a: int, b: int) -> list[Pod]:
+    """All pods of the pair, so many of each clique up."""
+    found = []
+    for clique, count, ready in (("a", 3, a), ("b", 1, b)):
+        members = [member(clique, i, gated=False, node="n") for i in range(count)]
+        found += [up(pod) if i < ready else pod for i, pod in enumerate(members)]
+    return found
+
+
+def reported(of: Gang, a: int, b: int) -> PodGangStatus:
+    return reporting.status(view(of, pods(a, b)), BOUND, None, NOW)
+
+
+def health(status: PodGangStatus) -> dict[str, tuple[str, str]]:
+    return {
+        kind: (found.status, found.reason)
+        for kind in (names.READY, names.UNHEALTHY)
+        if (found := condition_of(status.conditions, kind))
+    }
+
+
+def test_a_gang_is_ready_once_every_clique_has_its_minimum_up() -> None:
+    assert health(reported(PAIR, 1, 1)) == {names.READY: ("False", names.REASON_NOT_READY)}
+    assert health(reported(PAIR, 3, 0)) == {names.READY: ("False", names.REASON_NOT_READY)}
+    assert health(reported(PAIR, 2, 1)) == {names.READY: ("True", names.REASON_READY)}
+
+
+def test_only_a_gang_that_was_ready_once_can_be_unhealthy() -> None:
+    ran = replace(PAIR, status=reported(PAIR, 2, 1))
+    lost = reported(ran, 1, 1)
+    assert health(lost)[names.UNHEALTHY] == ("True", names.REASON_LOST)
+    found = condition_of(lost.conditions, names.UNHEALTHY)
+    assert found is not None
+    assert found.message == "below the minimum: a"
+    still = reported(replace(PAIR, status=lost), 0, 1)
+    assert health(still)[names.UNHEALTHY] == ("True", names.REASON_LOST)
+    back = reported(replace(PAIR, status=still), 2, 1)
+    assert health(back) == {
+        names.READY: ("True", names.REASON_READY),
+        names.UNHEALTHY: ("False", names.REASON_BACK),
+    }
+
+
+def test_what_workloads_says_of_a_gang_makes_no_news() -> None:
+    said = reported(PAIR, 2, 1)
+    beside = said.model_copy(update={"conditions": [*PAIR.status.conditions, *said.conditions]})
+    assert reporting.same(beside, said)
+    assert not reporting.same(PAIR.status, said)
+    assert not reporting.same(beside, reported(PAIR, 1, 1))
