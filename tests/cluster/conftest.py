@@ -21,11 +21,18 @@ from tests.support.tenants import estate
 
 __all__ = ["estate", "installed"]
 
+# Autoscalers look every 15 s and take five minutes before they scale in, if nobody says otherwise.
+EAGER = (
+    Setting("kube-controller-manager", "horizontal-pod-autoscaler-sync-period", "1s"),
+    Setting("kube-controller-manager", "horizontal-pod-autoscaler-downscale-stabilization", "1s"),
+)
+
 
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """A lab of 40 nodes with 8 GPUs each in 20 racks, gone when the session is."""
-    yield from _while_up(LabSpec(fresh_name(), nodes=40, gpus=8, topology="zone=2,block=2,rack=5"))
+    spec = LabSpec(fresh_name(), nodes=40, gpus=8, topology="zone=2,block=2,rack=5", settings=EAGER)
+    yield from _while_up(spec)
 
 
 @pytest.fixture(scope="session")
