@@ -1,12 +1,15 @@
 """PodClique: the pods of one role in one replica of a set, or in one copy of a group."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import ConfigDict, Field
 
-from api.cliques import MAX_CLIQUES, MAX_REPLICAS, CliqueSpec, Count
+from api.cliques import MAX_REPLICAS, CliqueSpec, Count
 from api.models import Counted, Hash, Instant, LongName, Model, Selector, Status
 from api.validations import SCALED_WHOLE, extension, unchanging
+
+# One clique outside of a scaling group waits for every copy that the group has in the base gang.
+MAX_PARENTS: Final = 1_024
 
 
 class PodCliqueSpec(CliqueSpec):
@@ -27,7 +30,7 @@ class PodCliqueSpec(CliqueSpec):
     starts_after: Annotated[
         list[LongName],
         Field(
-            max_length=MAX_CLIQUES,
+            max_length=MAX_PARENTS,
             description="Full names of the PodCliques that must be up before this one starts.",
         ),
     ] = []
@@ -74,8 +77,7 @@ class PodCliqueStatus(Status):
     ] = 0
     scheduled_replicas: Annotated[Counted, Field(description="Pods that have a node.")] = 0
     hpa_pod_selector: Annotated[
-        Selector,
-        Field(description="Selects the pods for autoscalers; empty for members of a group."),
+        Selector, Field(description="Selects the pods for autoscalers.")
     ] = ""
     current_pod_clique_set_generation_hash: Annotated[
         Hash, Field(description="The set's templates that all pods follow now.")

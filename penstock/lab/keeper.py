@@ -41,6 +41,8 @@ DRAIN_SECONDS = "1.5"
 DIRECTORY_SECONDS = 1.0
 # One API server on this machine learns of a new CA bundle much sooner than several elsewhere.
 TRUST_SECONDS = "5"
+# Pretend pods pull no image; the name shows in those that wait in an init container.
+WAITER_IMAGE = "penstock-waiter:lab"
 
 
 class KeeperError(Exception):
@@ -153,6 +155,8 @@ def command_line(layout: Layout, name: str, port: int) -> Sequence[str]:
     if kind == "gangs":
         access += ["--webhook-host", LOOPBACK, "--webhook-addresses", str(layout.addresses)]
         access += ["--trust-wait", TRUST_SECONDS]
+    if kind == "workloads":
+        access += ["--waiter-image", WAITER_IMAGE, "--mnnvl"]
     return supervision.module_command(f"controller.{kind}", *access)
 
 

@@ -148,6 +148,34 @@ async def test_a_sets_pods_may_not(estate: Estate, spec: JsonObject, says: str) 
         await owner.ask("POST", path, a_set("asking", **spec), dryRun="All")
 
 
+@pytest.mark.parametrize("level", ["set", "clique", "group"])
+async def test_no_claims_are_made_that_a_sets_author_may_not_make(
+    estate: Estate, level: str
+) -> None:
+    template = part_of(a_set("sharing"))
+    group: JsonObject = {"name": "model", "cliqueNames": ["plain"]}
+    template["podCliqueScalingGroups"] = [group]
+    cliques = template["cliques"]
+    assert isinstance(cliques, list)
+    assert isinstance(cliques[1], dict)
+    sharing = {"set": template, "clique": cliques[1], "group": group}[level]
+    sharing["resourceSharing"] = [{"name": "link", "scope": "AllReplicas"}]
+    body = changed(a_set("sharing"), "spec", "template", to=template)
+    async with estate.acting(AUTHOR) as author:
+        with pytest.raises(Forbidden, match="takes the verb create on resourceclaims"):
+            await author.ask("POST", estate.path(PODCLIQUESETS), body)
+    async with estate.acting(OWNER) as owner:
+        await owner.ask("POST", estate.path(PODCLIQUESETS), body, dryRun="All")
+
+
+def part_of(body: JsonObject) -> JsonObject:
+    spec = body["spec"]
+    assert isinstance(spec, dict)
+    template = spec["template"]
+    assert isinstance(template, dict)
+    return template
+
+
 async def test_a_set_that_asks_for_nothing_is_its_authors_to_write(estate: Estate) -> None:
     async with estate.acting(AUTHOR) as author:
         await author.ask("POST", estate.path(PODCLIQUESETS), a_set("modest"), dryRun="All")

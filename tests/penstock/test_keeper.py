@@ -169,7 +169,7 @@ def test_components_are_told_their_own_credentials_and_nothing_else(tmp_path: Pa
     webhook = " ".join(keepers.command_line(layout, "webhook-1", 4711))
     assert workloads.endswith(
         f"-m controller.workloads --kubeconfig {layout.kubeconfig('penstock-workloads')}"
-        " --namespace penstock-system"
+        " --namespace penstock-system --waiter-image penstock-waiter:lab --mnnvl"
     )
     assert gangs.endswith(
         f"-m controller.gangs --kubeconfig {layout.kubeconfig('penstock-gangs')}"

@@ -1,0 +1,1 @@
+"""The init waiter: runs inside a pod, before its containers, until those it waits for are up."""

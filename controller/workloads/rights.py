@@ -1,0 +1,158 @@
+"""What waiters need to read pods: an account of the set, its Role, and its token. Pure.
+
+They are there only while a clique of the set waits in an init container. An account that has the
+set's name and is not the set's own is given no rights and no token: else whoever may write sets
+could call one like an account that may do more, and have its token handed out. The token is bound
+to the account's UID, too, so that it is worth nothing once somebody else's account has the name.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from api import names
+from api.jsons import Json, JsonObject
+from api.streams import Meta
+from controller.workloads import belonging, naming, waiting
+from controller.workloads.covering import covers, kept
+from controller.workloads.stepping import Create, Remove, Step, Tell
+from controller.workloads.views import SetView, Thing
+from controller.workloads.wants import Wanted
+from kube.resources import (
+    PODCLIQUESETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICEACCOUNTS,
+    Resource,
+)
+
+ANOTHER_WAY: Final = "StartupWayUnavailable"
+ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
+ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
+
+_KEPT: Final = (ROLE_BINDINGS, ROLES, SERVICEACCOUNTS)
+_RBAC: Final = "rbac.authorization.k8s.io"
+_READ: Final[JsonObject] = {
+    "apiGroups": [""],
+    "resources": ["pods", "pods/status"],
+    "verbs": ["get", "list", "watch"],
+}
+
+
+def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+    """Keep the rights of waiters where there are any, and nowhere else."""
+    owner = view.metadata
+    if trouble := waiting.way_trouble(view):
+        yield Tell(PODCLIQUESETS, owner.name, owner.uid, ANOTHER_WAY, f"{trouble}.", warning=True)
+    if waiting.waits(view, wanted):
+        yield from _rights(view)
+        if _waiters_are_missing(view, wanted):
+            yield from _token(view)
+    elif any(map(view.things_of, _KEPT)) and not _has_waiters(view):
+        for resource in (ROLE_BINDINGS, ROLES):
+            yield from kept(resource, view.things_of(resource), {})
+        # Grove made one for every set, and somebody may have come to run pods as it.
+        if not _runs_as(view, naming.waiter_account(owner.name)):
+            yield from kept(SERVICEACCOUNTS, view.things_of(SERVICEACCOUNTS), {})
+
+
+def _rights(view: SetView) -> Iterator[Step]:
+    """Keep each only when what it speaks of is known to be the set's own."""
+    owner = view.metadata
+    account = naming.waiter_account(owner.name)
+    yield from kept(
+        SERVICEACCOUNTS,
+        view.things_of(SERVICEACCOUNTS),
+        {account: {**_head(owner, SERVICEACCOUNTS, account), "automountServiceAccountToken": True}},
+    )
+    if _own(view, SERVICEACCOUNTS, account) is None:
+        return
+    role = naming.waiter_role(owner.name)
+    rules: list[Json] = [{**_READ}]
+    yield from kept(
+        ROLES, view.things_of(ROLES), {role: {**_head(owner, ROLES, role), "rules": rules}}
+    )
+    if _own(view, ROLES, role) is not None:
+        yield from _binding(owner, role, account, view.things_of(ROLE_BINDINGS))
+
+
+def _binding(owner: Meta, role: str, account: str, there: Mapping[str, Thing]) -> Iterator[Step]:
+    body: JsonObject = {
+        **_head(owner, ROLE_BINDINGS, role),
+        "roleRef": {"apiGroup": _RBAC, "kind": ROLES.kind, "name": role},
+        "subjects": [{"kind": SERVICEACCOUNTS.kind, "name": account, "namespace": owner.namespace}],
+    }
+    thing = there.get(role)
+    if thing is not None and not covers(thing.body.get("roleRef"), body["roleRef"]):
+        # What a binding binds can never be changed.
+        if thing.metadata.deletion_timestamp is None:
+            yield Remove(ROLE_BINDINGS, role, thing.metadata.uid)
+        return
+    yield from kept(ROLE_BINDINGS, there, {role: body})
+
+
+def _token(view: SetView) -> Iterator[Step]:
+    """Make the token's Secret, which cannot be seen; one that is there already is enough."""
+    owner = view.metadata
+    account = _own(view, SERVICEACCOUNTS, naming.waiter_account(owner.name))
+    if account is None:
+        return
+    head = _head(owner, SECRETS, naming.waiter_token(owner.name))
+    metadata = head["metadata"]
+    if isinstance(metadata, dict):
+        metadata["annotations"] = {
+            ACCOUNT_NAME: account.metadata.name,
+            ACCOUNT_UID: account.metadata.uid,
+        }
+    yield Create(SECRETS, {**head, "type": "kubernetes.io/service-account-token"})
+
+
+def _waiters_are_missing(view: SetView, wanted: Wanted) -> bool:
+    return any(
+        clique.waits_for and len(view.pods_of(clique.name)) < clique.replicas
+        for clique in wanted.cliques.values()
+    )
+
+
+def _has_waiters(view: SetView) -> bool:
+    return any(waiting.has_waiter(pod) for pods in view.pods.values() for pod in pods)
+
+
+def _runs_as(view: SetView, account: str) -> bool:
+    fields = ("serviceAccountName", "serviceAccount")
+    cliques = view.spec.template.cliques
+    return any(account == clique.spec.pod_spec.get(f) for clique in cliques for f in fields)
+
+
+def _own(view: SetView, resource: Resource, name: str) -> Thing | None:
+    """Give an object of the set's own that is going to stay; a view holds no others' objects."""
+    thing = view.things_of(resource).get(name)
+    return thing if thing is not None and thing.metadata.deletion_timestamp is None else None
+
+
+_COMPONENTS: Final[Mapping[Resource, str]] = {
+    SERVICEACCOUNTS: "pod-service-account",
+    ROLES: "pod-role",
+    ROLE_BINDINGS: "pod-role-binding",
+    SECRETS: "pod-sa-token-secret",
+}
+
+
+def _head(owner: Meta, resource: Resource, name: str) -> JsonObject:
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": {
+                names.MANAGED_BY_LABEL: names.MANAGED_BY,
+                names.PART_OF_LABEL: owner.name,
+                # A label's value has no colons.
+                names.NAME_LABEL: name.replace(":", "-"),
+                names.COMPONENT_LABEL: _COMPONENTS[resource],
+            },
+            "ownerReferences": [belonging.owned_by(PODCLIQUESETS, owner)],
+        },
+    }
