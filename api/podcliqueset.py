@@ -1,9 +1,11 @@
 """PodCliqueSet: a whole inference system, as its author writes it."""
 
+import re
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 from api.cliques import (
     MAX_CLIQUES,
@@ -36,6 +38,7 @@ from api.validations import Validation, extension
 
 # Of a whole set, all replicas and copies counted: beyond it nobody means what is written.
 MAX_PODS: Final = 20_000
+LONGEST_DEADLINE: Final = 7 * 24 * 3600
 
 
 class StartupType(StrEnum):
@@ -53,6 +56,64 @@ class UpdateType(StrEnum):
     ON_DELETE = "OnDelete"
 
 
+_PERCENT: Final = "^(100|[0-9]{1,2})%$"
+
+
+def _share(value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_REPLICAS:
+        return value
+    if isinstance(value, str) and re.fullmatch(_PERCENT, value):
+        return value
+    raise PydanticCustomError(
+        "share", "should be a count such as 1, or a percentage such as 25%, of at most 100%"
+    )
+
+
+# A count, or a percentage of how many there are.
+Share = Annotated[
+    int | str,
+    PlainValidator(_share),
+    WithJsonSchema(
+        {
+            "x-kubernetes-int-or-string": True,
+            "minimum": 0,
+            "maximum": MAX_REPLICAS,
+            "pattern": _PERCENT,
+            "maxLength": 4,
+        }
+    ),
+]
+
+
+class RollingUpdate(Model):
+    """How far RollingRecreate may go at a time, and how long it may take."""
+
+    max_unavailable: Annotated[
+        Share | None,
+        Field(
+            description="How many pods of a clique, or copies of a scaling group, may be missing or"
+            " not ready during an update: a count, or a percentage, rounded down. If left out it is"
+            " 1, or 0 for a clique that has a surplus."
+        ),
+    ] = None
+    max_surge: Annotated[
+        Share | None,
+        Field(
+            description="How many pods a clique may have beyond its replicas during an update: a"
+            " count, or a percentage, rounded up. 0 if left out, and always for scaling groups."
+        ),
+    ] = None
+    progress_deadline_seconds: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            le=LONGEST_DEADLINE,
+            description="After how long without progress an update is said to be stuck. It goes on"
+            " all the same.",
+        ),
+    ] = None
+
+
 class UpdateStrategy(Model):
     """How a change reaches pods that run."""
 
@@ -60,6 +121,14 @@ class UpdateStrategy(Model):
         UpdateType,
         Field(description="RollingRecreate replaces them in turn, OnDelete as you delete them."),
     ] = UpdateType.ROLLING_RECREATE
+    paused: Annotated[
+        bool | None,
+        Field(description="Whether a change of the templates is to wait until this is off again."),
+    ] = None
+    rolling_update: Annotated[
+        RollingUpdate | None,
+        Field(description="How RollingRecreate goes about it; of no effect for OnDelete."),
+    ] = None
 
 
 class HeadlessServiceConfig(Model):

@@ -6,6 +6,7 @@ from typing import Final
 
 from api import durations
 from api.durations import BadDurationError
+from api.jsons import Json
 from api.podcliqueset import MAX_PODS
 from policies import reading, syntax
 from policies.podcliqueset_view import CLIQUES, GROUPS, Case, Clique, Group, SetView
@@ -16,6 +17,7 @@ from policies.rules import Rule
 # after dashes, the random part and room for indices is for the names that people choose.
 NAME_BUDGET: Final = 45
 DELAY: Final = "spec.template.terminationDelay"
+BUDGET: Final = "spec.updateStrategy.rollingUpdate.maxUnavailable"
 
 _COPY: Final = re.compile(r"-(?=([0-9]+)-)")
 
@@ -130,6 +132,21 @@ def delay_is_a_duration(case: Case) -> Iterator[Problem]:
         yield Problem(DELAY, str(error))
 
 
+def updates_can_begin(case: Case) -> Iterator[Problem]:
+    """Refuse budgets under which no pod could ever be replaced."""
+    budget = reading.mapping(case.set.updates.get("rollingUpdate"))
+    if not _is_none(budget.get("maxUnavailable")):
+        return
+    if _is_none(budget.get("maxSurge", 0)):
+        yield Problem(BUDGET, "is 0, and so is maxSurge: nothing could be replaced; raise one")
+    elif case.set.groups:
+        yield Problem(
+            BUDGET,
+            "is 0, but copies of scaling groups are replaced in place, with no surplus: "
+            "must be at least 1",
+        )
+
+
 def names_leave_room(case: Case) -> Iterator[Problem]:
     """Refuse names so long together that pods could not be named after them."""
     longest: dict[str, tuple[int, str]] = {}
@@ -201,6 +218,7 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(groups_scale_within_reach, ("2.3.13",)),
     Rule(members_scale_with_their_group, ("2.3.13",)),
     Rule(delay_is_a_duration, ("2.3.14",)),
+    Rule(updates_can_begin),
     Rule(names_leave_room, ("2.3.15", "2.4")),
     Rule(full_names_differ),
     Rule(pods_are_not_too_many),
@@ -215,6 +233,11 @@ def _pods(of: SetView) -> int:
         copies = 1 if home is None or home.replicas is None else home.replicas
         one += max(0, clique.replicas or 0) * max(0, copies)
     return (of.replicas or 0) * one
+
+
+def _is_none(share: Json) -> bool:
+    # Percentages too: 0%, as well as 00%.
+    return reading.number(share) == 0 or (reading.text(share) or "").lstrip("0") == "%"
 
 
 def _repeated(path: str, what: str, found: list[str | None]) -> Iterator[Problem]:

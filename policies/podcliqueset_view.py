@@ -107,6 +107,7 @@ class SetView:
     cliques: tuple[Clique, ...]
     groups: tuple[Group, ...]
     constraint: Constraint | None
+    updates: JsonObject
 
     @cached_property
     def clique_names(self) -> list[str | None]:
@@ -196,6 +197,7 @@ def view(raw: JsonObject) -> SetView:
         tuple(_clique(f"{CLIQUES}[{i}]", reading.mapping(c)) for i, c in enumerate(cliques)),
         tuple(_group(f"{GROUPS}[{i}]", reading.mapping(g)) for i, g in enumerate(groups)),
         _constraint("spec.template", template),
+        reading.mapping(spec.get("updateStrategy")),
     )
 
 

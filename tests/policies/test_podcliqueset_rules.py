@@ -1,6 +1,6 @@
 import pytest
 
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from policies.problems import Problem
 from tests.policies import drafts
 from tests.policies.drafts import CLIQUES, GROUPS, clique, draft, group, only
@@ -244,3 +244,38 @@ def test_all_problems_come_at_once_the_cycle_before_the_rest() -> None:
         f"{CLIQUES}[0].spec.replicas",
         f"{CLIQUES}[1].spec.podSpec.containers",
     ]
+
+
+BUDGET = "spec.updateStrategy.rollingUpdate.maxUnavailable"
+
+
+def with_budget(groups: tuple[JsonObject, ...] = (), **budget: int | str) -> list[Problem]:
+    raw = draft(clique("a"), clique("b"), groups=groups)
+    spec = raw["spec"]
+    assert isinstance(spec, dict)
+    strategy: JsonObject = {"type": "RollingRecreate", "rollingUpdate": {**budget}}
+    return drafts.problems({**raw, "spec": {**spec, "updateStrategy": strategy}})
+
+
+@pytest.mark.parametrize("nothing", [0, "0%", "00%"])
+def test_an_update_must_be_able_to_begin(nothing: int | str) -> None:
+    assert "raise one" in only(with_budget(maxUnavailable=nothing), BUDGET)
+    assert "raise one" in only(with_budget(maxUnavailable=nothing, maxSurge=nothing), BUDGET)
+    assert not with_budget(maxUnavailable=nothing, maxSurge="1%")
+
+
+def test_copies_of_a_group_have_no_surplus_and_need_a_budget() -> None:
+    grouped = (group("g", "a"),)
+    assert "in place" in only(with_budget(grouped, maxUnavailable=0, maxSurge=1), BUDGET)
+    assert not with_budget(grouped, maxUnavailable="10%", maxSurge=1)
+    assert not with_budget(grouped, maxSurge=1)
+
+
+@pytest.mark.parametrize("share", ["101%", "5", "-1%", "half", True, -1, 1.5, "1 %", "10%\n"])
+def test_a_budget_is_a_count_or_a_percentage(share: Json) -> None:
+    raw = draft(clique("a"))
+    spec = raw["spec"]
+    assert isinstance(spec, dict)
+    strategy: JsonObject = {"type": "RollingRecreate", "rollingUpdate": {"maxSurge": share}}
+    found = drafts.problems({**raw, "spec": {**spec, "updateStrategy": strategy}})
+    assert "such as 25%" in only(found, "spec.updateStrategy.rollingUpdate.maxSurge")

@@ -4,12 +4,20 @@ from typing import Final
 
 from api.jsons import Json, JsonObject
 from tests.cluster.rules.cases import Case, Stored, refused
-from tests.cluster.rules.manifests import CLIQUES, GROUPS, PLAIN, clique, container, created
+from tests.cluster.rules.manifests import (
+    CLIQUES,
+    GROUPS,
+    PLAIN,
+    clique,
+    container,
+    created,
+    single,
+)
 from tests.support.edits import edited
 
 ROWS: Final = (
     "own.full-names", "own.pods-in-all", "own.containers", "own.shape", "own.node-terms",
-    "own.room", "own.membership", "own.visitors",
+    "own.room", "own.membership", "own.visitors", "own.update-budget",
 )  # fmt: skip
 # It says something, and refuses nothing.
 WARNING: Final = ("own.room",)
@@ -18,6 +26,7 @@ GPUS_OF_NO_NODE: Final = 16
 
 _WORKER: Final = f"{CLIQUES}[2].spec"
 _POD: Final = f"{_WORKER}.podSpec"
+_BUDGET: Final = "spec.updateStrategy.rollingUpdate"
 
 
 def _needing(gpus: int) -> Json:
@@ -46,6 +55,17 @@ CASES: Final[tuple[Case, ...]] = (
             Stored()),
     created("own.pods-in-all", "more pods than anybody means",
             {"spec.replicas": 5_000}, refused("spec.replicas", "20000")),
+    created("own.update-budget", "a count and a percentage",
+            {_BUDGET: {"maxUnavailable": 2, "maxSurge": "25%"}}, Stored()),
+    created("own.update-budget", "surplus pods only",
+            {_BUDGET: {"maxUnavailable": 0, "maxSurge": 1}}, Stored(), single()),
+    created("own.update-budget", "nothing at all", {_BUDGET: {"maxUnavailable": "0%"}},
+            refused(f"{_BUDGET}.maxUnavailable", "nothing could be replaced")),
+    created("own.update-budget", "surplus copies of a group",
+            {_BUDGET: {"maxUnavailable": 0, "maxSurge": 1}},
+            refused(f"{_BUDGET}.maxUnavailable", "in place")),
+    created("own.update-budget", "more than all of them", {_BUDGET: {"maxSurge": "101%"}},
+            refused(f"{_BUDGET}.maxSurge")),
     created("own.containers", "one container", {f"{_POD}.containers": [container()]}, Stored()),
     created("own.containers", "no container", {f"{_POD}.containers": []},
             refused(f"{_POD}.containers", "at least one")),

@@ -30,7 +30,15 @@ def whole(name: str = "chat") -> JsonObject:
         },
         "spec": {
             "replicas": 1,
-            "updateStrategy": {"type": "OnDelete"},
+            "updateStrategy": {
+                "type": "OnDelete",
+                "paused": False,
+                "rollingUpdate": {
+                    "maxUnavailable": 2,
+                    "maxSurge": 1,
+                    "progressDeadlineSeconds": 600,
+                },
+            },
             "template": {
                 "cliqueStartupType": "CliqueStartupTypeExplicit",
                 "terminationDelay": "30m",
@@ -152,7 +160,10 @@ FILLED_IN: Final[Edits] = {
 
 # Every field of a set, so that none is forgotten above.
 FIELDS: Final = (
-    "spec.replicas", "spec.updateStrategy.type",
+    "spec.replicas", "spec.updateStrategy.type", "spec.updateStrategy.paused",
+    *(f"spec.updateStrategy.rollingUpdate.{field}" for field in (
+        "maxUnavailable", "maxSurge", "progressDeadlineSeconds",
+    )),
     *(f"{TEMPLATE}.{field}" for field in (
         "cliqueStartupType", "terminationDelay", "priorityClassName",
         "headlessServiceConfig.publishNotReadyAddresses",
