@@ -1,0 +1,101 @@
+"""Writes Events one by one beside all other work: nothing waits for them, and few are enough."""
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from api import names
+from api.jsons import JsonObject
+from controller.workloads.stepping import Tell
+from kube.clock import Clock
+from kube.errors import AlreadyExists, ApiError
+from kube.resources import EVENTS
+
+_log = logging.getLogger(__name__)
+
+Write: TypeAlias = Callable[[JsonObject, str], Awaitable[object]]  # an Event, in a namespace
+
+REPORTER: Final = f"{names.GROUP}/workloads"
+_PAUSE: Final = 0.05  # seconds after each
+_WAITING: Final = 1000
+_REMEMBERED: Final = 16384
+
+
+class Voice:
+    """Events that wait to be written, and what was told already.
+
+    When too many wait, the oldest are let go: an Event is of no use when it comes late.
+    """
+
+    def __init__(self, write: Write, clock: Clock, instance: str) -> None:
+        self._write = write
+        self._clock = clock
+        self._instance = instance
+        self._waiting: deque[tuple[str, Tell, str]] = deque(maxlen=_WAITING)
+        self._told: OrderedDict[str, None] = OrderedDict()
+        self._news = asyncio.Event()
+
+    def has_told(self, tell: Tell) -> bool:
+        """Whether the same was told of the same object in the same words before."""
+        return _name(tell) in self._told
+
+    def tell(self, tell: Tell, namespace: str, *, news: bool = False) -> None:
+        """Have an Event written soon. What is news is told again when it happens again later."""
+        when = self._clock.now().strftime("%H:%M") if news else ""
+        name = _name(tell, when)
+        if name in self._told:
+            return
+        self._told[name] = None
+        if len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        self._waiting.append((name, tell, namespace))
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write what waits, for ever."""
+        while True:
+            await self._news.wait()
+            while self._waiting:
+                name, tell, namespace = self._waiting.popleft()
+                body = event(tell, name, namespace, self._instance, self._clock.now())
+                try:
+                    await self._write(body, namespace)
+                except AlreadyExists:
+                    pass  # a predecessor told it
+                except ApiError as error:
+                    # Somebody else may not have it told either; the log has it.
+                    _log.info("%s/%s: no Event %s: %s", namespace, tell.name, tell.reason, error)
+                await self._clock.sleep(_PAUSE)
+            self._news.clear()
+
+
+def event(tell: Tell, name: str, namespace: str, instance: str, now: datetime) -> JsonObject:
+    """Write an Event."""
+    return {
+        "apiVersion": EVENTS.api_version,
+        "kind": EVENTS.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "reportingController": REPORTER,
+        "reportingInstance": instance,
+        "action": tell.reason,
+        "reason": tell.reason,
+        "regarding": {
+            "apiVersion": tell.resource.api_version,
+            "kind": tell.resource.kind,
+            "name": tell.name,
+            "namespace": namespace,
+            "uid": tell.uid,
+        },
+        "note": tell.note[:1024],
+        "type": "Warning" if tell.warning else "Normal",
+    }
+
+
+def _name(tell: Tell, when: str = "") -> str:
+    told = f"{tell.uid}/{tell.reason}/{tell.note}/{when}"
+    return f"{tell.name[:200]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"

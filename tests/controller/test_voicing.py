@@ -1,0 +1,100 @@
+"""Events are written one after the other, each once, and hold nothing up."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from api.jsons import JsonObject
+from controller.workloads.stepping import Tell
+from controller.workloads.voicing import Voice
+from kube.errors import ApiError, Forbidden
+from kube.resources import PODCLIQUES
+from tests.support.manualclock import ManualClock
+
+
+class Events:
+    """What was written; `refusal` is raised instead while it is set."""
+
+    def __init__(self) -> None:
+        self.bodies: list[JsonObject] = []
+        self.refusal: ApiError | None = None
+
+    async def write(self, body: JsonObject, namespace: str) -> None:
+        if self.refusal:
+            raise self.refusal
+        self.bodies.append({**body, "namespace": namespace})
+
+    @property
+    def notes(self) -> list[object]:
+        return [body["note"] for body in self.bodies]
+
+
+def told(note: str, *, warning: bool = False) -> Tell:
+    return Tell(PODCLIQUES, "demo-0-a", "uid", "PodCreateSuccessful", note, warning=warning)
+
+
+@asynccontextmanager
+async def speaking(events: Events, clock: ManualClock) -> AsyncIterator[Voice]:
+    voice = Voice(events.write, clock, "one")
+    task = asyncio.create_task(voice.run())
+    try:
+        yield voice
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_an_event_says_what_of_whom() -> None:
+    events, clock = Events(), ManualClock()
+    async with speaking(events, clock) as voice:
+        voice.tell(told("made Pod x", warning=True), "space")
+        await clock.advance(1)
+    (body,) = events.bodies
+    assert (body["type"], body["reason"], body["namespace"]) == (
+        "Warning", "PodCreateSuccessful", "space",
+    )  # fmt: skip
+    assert body["regarding"] == {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodClique",
+        "name": "demo-0-a",
+        "namespace": "space",
+        "uid": "uid",
+    }
+
+
+async def test_the_same_words_are_told_once_but_news_again_after_a_minute() -> None:
+    events, clock = Events(), ManualClock()
+    async with speaking(events, clock) as voice:
+        for _ in range(3):
+            voice.tell(told("lost"), "space")
+            voice.tell(told("made"), "space", news=True)
+        assert voice.has_told(told("lost"))
+        assert not voice.has_told(told("other"))
+        await clock.advance(61)
+        voice.tell(told("lost"), "space")
+        voice.tell(told("made"), "space", news=True)
+        await clock.advance(1)
+    assert events.notes == ["lost", "made", "made"]
+    assert len({str(body["metadata"]) for body in events.bodies}) == 3
+
+
+async def test_events_are_few_a_second_and_the_oldest_are_let_go() -> None:
+    events, clock = Events(), ManualClock()
+    async with speaking(events, clock) as voice:
+        for number in range(1500):
+            voice.tell(told(str(number)), "space")
+        await clock.advance(0.99)
+        assert events.notes == [str(number) for number in range(500, 520)]
+
+
+async def test_a_refused_event_is_forgotten_and_the_next_one_told() -> None:
+    events, clock = Events(), ManualClock()
+    async with speaking(events, clock) as voice:
+        events.refusal = Forbidden(403, "Forbidden", "namespace is going")
+        voice.tell(told("first"), "space")
+        await clock.advance(1)
+        events.refusal = None
+        voice.tell(told("second"), "space")
+        await clock.advance(1)
+    assert events.notes == ["second"]
