@@ -87,7 +87,7 @@ def _crds(options: argparse.Namespace) -> int:
         )
     ]
     for name in stale:
-        print(f"{name} is not what the models say: run `make crds`", file=sys.stderr)  # noqa: T201
+        _tell(f"{name} is not what the models say: run `make crds`")
     return exits.UNEXPECTED if stale else exits.OK
 
 
@@ -101,13 +101,17 @@ def _schemas(options: argparse.Namespace) -> int:
     try:
         types = openapi.extract([_document(name) for name in options.documents])
     except openapi.MissingTypeError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        _tell(str(error))
         return exits.BAD_SETTINGS
     text = json.dumps(types, indent=1, sort_keys=True) + "\n"
     if _settle(options.to, text, check=options.check):
         return exits.OK
-    print(f"{options.to} is not what the API server says", file=sys.stderr)  # noqa: T201
+    _tell(f"{options.to} is not what the API server says")
     return exits.UNEXPECTED
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
 
 
 def _document(name: str) -> JsonObject:

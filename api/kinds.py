@@ -67,6 +67,8 @@ BREACHED: Final = Column(
     wide=True,
 )
 AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
+_STATE: Final = Column("State", ".status.lastOperation.state")
+_MESSAGE: Final = Column("Message", ".status.lastOperation.description", wide=True)
 
 KINDS: Final = (
     Kind(
@@ -86,6 +88,8 @@ KINDS: Final = (
             Column("PCLQs-Total", f"{_UPDATE}.totalPodCliquesCount", "integer"),
             Column("PCSGs-Updated", f"{_UPDATE}.updatedPodCliqueScalingGroupsCount", "integer"),
             Column("PCSGs-Total", f"{_UPDATE}.totalPodCliqueScalingGroupsCount", "integer"),
+            _STATE,
+            _MESSAGE,
             AGE,
         ),
         Scale(".spec.replicas", ".status.replicas", ".status.hpaPodSelector"),
@@ -108,6 +112,8 @@ KINDS: Final = (
             Column("Updated", ".status.updatedReplicas", "integer"),
             Column("Gated", ".status.scheduleGatedReplicas", "integer", wide=True),
             BREACHED,
+            _STATE,
+            _MESSAGE,
             AGE,
         ),
         Scale(".spec.replicas", ".status.replicas", ".status.hpaPodSelector"),
@@ -130,6 +136,8 @@ KINDS: Final = (
             Column("PCLQs-Updated", f"{_UPDATE}.updatedPodCliquesCount", "integer"),
             Column("PCLQs-Total", f"{_UPDATE}.totalPodCliquesCount", "integer"),
             BREACHED,
+            _STATE,
+            _MESSAGE,
             AGE,
         ),
         Scale(".spec.replicas", ".status.replicas", ".status.selector"),

@@ -15,6 +15,8 @@ GANGS_ACCOUNT: Final = "penstock-gangs"
 # Field managers: who wrote a field, as `kubectl get --show-managed-fields` shows it.
 WORKLOADS_MANAGER: Final = "penstock-workloads"
 GANGS_MANAGER: Final = "penstock-gangs"
+# The same process, where it makes gangs of labelled pods: of one status, each writes its own part.
+PLAIN_GANGS_MANAGER: Final = "penstock-plain-gangs"
 
 # Objects of ours in our namespace.
 CA_SECRET: Final = "penstock-ca"
@@ -52,9 +54,19 @@ GANG_MINIMUM_LABEL: Final = "penstock.dev/gang-min-available"
 QUEUE_LABEL: Final = "penstock.dev/queue"
 TOPOLOGY_LABEL: Final = "penstock.dev/topology"
 TOPOLOGY_LEVEL_LABEL: Final = "penstock.dev/topology-level"
+# On the PodGang of a plain gang: the index of each pod it refers to. Only gangs writes it.
+SLOTS_ANNOTATION: Final = "penstock.dev/slots"
+# Kubernetes' own words for which one of its owner's pods a pod is.
+STATEFULSET_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+JOB_INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
 # On sets and gangs: how cliques are kept from starting before those they wait for.
 STARTUP_ANNOTATION: Final = "penstock.dev/startup"
+# On sets: whose word the replicas of live cliques and groups follow; only "template" is known.
+REPLICAS_ANNOTATION: Final = "penstock.dev/replicas"
+REPLICAS_OF_TEMPLATE: Final = "template"
 READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
+# On PodCliques: our hash of the template they have, whatever the label of that template says.
+TEMPLATE_HASH_ANNOTATION: Final = "penstock.dev/template-hash"
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
@@ -63,6 +75,7 @@ GROVE_GROUP: Final = "grove.io"
 GROVE_GANG_GROUP: Final = "scheduler.grove.io"
 GROVE_VERSION: Final = "v1alpha1"
 MNNVL_ANNOTATION: Final = "grove.io/mnnvl-group"
+MNNVL_LABEL: Final = "grove.io/mnnvl-group"  # on a ComputeDomain
 UNPROTECTED_ANNOTATION: Final = "grove.io/disable-managed-resource-protection"
 PODGANG_LABEL: Final = "grove.io/podgang"
 BASE_PODGANG_LABEL: Final = "grove.io/base-podgang"
@@ -93,18 +106,54 @@ HOSTNAME_KEY: Final = "kubernetes.io/hostname"
 
 # A clique or a group has fewer pods at work than it needs.
 MIN_AVAILABLE_BREACHED: Final = "MinAvailableBreached"
+SCHEDULED_BELOW_MINIMUM: Final = "ScheduledReplicasBelowMinAvailable"
+INSUFFICIENT_READY: Final = "InsufficientReadyPods"
+SUFFICIENT_READY: Final = "SufficientReadyPods"
+INSUFFICIENT_COPIES: Final = "InsufficientAvailablePodCliqueScalingGroupReplicas"
+SUFFICIENT_COPIES: Final = "SufficientAvailablePodCliqueScalingGroupReplicas"
 
 CLIQUE_SCHEDULED: Final = "PodCliqueScheduled"
+INSUFFICIENT_SCHEDULED: Final = "InsufficientScheduledPods"
+SUFFICIENT_SCHEDULED: Final = "SufficientScheduledPods"
+# On a set whose cliques wait for what can never come about.
+STARTUP_IMPOSSIBLE: Final = "StartupImpossible"
+ORDER_NEVER_COMPLETES: Final = "OrderNeverCompletes"
 GANG_TERMINATION: Final = "GangTerminationInProgress"
+TERMINATION_ACTIVE: Final = "GangTerminationActive"
+# On the first PodClique of what was made anew: when that was, and how often in a row.
+COPY_TERMINATION: Final = "penstock.dev/copy-termination"
+REPLICA_TERMINATION: Final = "penstock.dev/replica-termination"
+TERMINATIONS: Final = (COPY_TERMINATION, REPLICA_TERMINATION)
 TOPOLOGY_UNAVAILABLE: Final = "TopologyLevelsUnavailable"
+# On sets: whether an update gets on, and why it does or does not.
+PROGRESSING: Final = "Progressing"
+REASON_UPDATING: Final = "UpdateInProgress"
+REASON_UPDATED: Final = "UpdateComplete"
+REASON_PAUSED: Final = "UpdatePaused"
+REASON_OVERDUE: Final = "ProgressDeadlineExceeded"
+TOPOLOGY_LEVELS_PRESENT: Final = "AllClusterTopologyLevelsAvailable"
+TOPOLOGY_LEVELS_MISSING: Final = "ClusterTopologyLevelsUnavailable"
+TOPOLOGY_NOT_FOUND: Final = "ClusterTopologyNotFound"
+TOPOLOGY_NAME_MISSING: Final = "TopologyNameMissing"
 # On a pod whose clique waits for others to be up; written by gangs.
 STARTUP_BLOCKED: Final = "PodStartupBlocked"
+PARENTS_READY: Final = "ParentsReady"  # its reason once that is over
 
 # PodGang conditions and their reasons.
 INITIALIZED: Final = "Initialized"
 PODS_CREATED: Final = "PodGangPodsCreated"
 PODS_PENDING: Final = "PodGangPodsCreationPending"
+QUOTA_EXCEEDED: Final = "QuotaExceeded"
+# On a gang whose pods a quota refuses: since when, and until when they are withdrawn.
+QUOTA_ANNOTATION: Final = "penstock.dev/quota"
 SCHEDULED: Final = "Scheduled"
+READY: Final = "Ready"
+REASON_READY: Final = "MinimumReady"
+REASON_NOT_READY: Final = "MinimumNotReady"
+# On gangs that were ready once: whether they lack their minimum now.
+UNHEALTHY: Final = "Unhealthy"
+REASON_LOST: Final = "MinimumLost"
+REASON_BACK: Final = "MinimumBack"
 REASON_WAITING_FOR_PODS: Final = "WaitingForPods"
 REASON_WAITING_FOR_BASE: Final = "WaitingForBaseGang"
 REASON_INSUFFICIENT: Final = "InsufficientCapacity"
@@ -112,3 +161,7 @@ REASON_FOREIGN_GATES: Final = "WaitingForOtherGates"
 REASON_NOT_RESERVED: Final = "ReservationFailed"
 REASON_LIFTING: Final = "Lifting"
 REASON_BOUND: Final = "AllPodsBound"
+REASON_WAITING_FOR_PARENTS: Final = "WaitingForParents"  # also of PodStartupBlocked
+
+# Reason of an Event on a pod whose plain gang cannot have its PodGang.
+REASON_NAME_TAKEN: Final = "GangNameTaken"

@@ -75,7 +75,10 @@ class PodGroup(Model):
     name: Annotated[LongName, Field(description="The clique's full name.")]
     pod_references: Annotated[
         list[ObjectReference],
-        Field(max_length=MAX_REPLICAS, description="Its pods, sorted by name."),
+        Field(
+            max_length=MAX_REPLICAS,
+            description="Its pods by name, or by slot in a gang of labelled pods.",
+        ),
     ]
     min_replicas: Annotated[
         int,

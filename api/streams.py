@@ -31,6 +31,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[Owner, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
     @property
     def controller_uid(self) -> str:
@@ -141,6 +142,7 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     hostname: str = ""
     scheduler_name: str = ""
     priority: int = 0
+    priority_class_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -219,6 +221,26 @@ class Node(msgspec.Struct, frozen=True):
     def ready(self) -> bool:
         """Whether its kubelet says so."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+
+class PodCliqueSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """Whom a clique's pods wait for, and how many must be up for those that wait for it."""
+
+    replicas: int = 1
+    min_available: int | None = None
+    starts_after: tuple[str, ...] = ()
+
+    @property
+    def minimum(self) -> int:
+        """How many of its pods it takes for the clique to be up."""
+        return self.replicas if self.min_available is None else self.min_available
+
+
+class PodClique(msgspec.Struct, frozen=True):
+    """A PodClique as those see it who tell whose a pod is, and when it may start."""
+
+    metadata: Meta
+    spec: PodCliqueSpec = PodCliqueSpec()
 
 
 class Custom(msgspec.Struct, frozen=True):

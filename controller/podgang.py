@@ -40,11 +40,16 @@ class Gang:
         condition = condition_of(self.status.conditions, names.INITIALIZED)
         return condition is not None and condition.status == "True"
 
+    def cliques(self) -> Iterator[Key]:
+        """List its cliques, by namespace and full name."""
+        return ((self.metadata.namespace, group.name) for group in self.spec.pod_groups)
+
     def references(self) -> Iterator[tuple[PodGroup, Key]]:
-        """List the pods it refers to, with their cliques."""
+        """List the pods it refers to, with their cliques; those of another namespace are none."""
         for group in self.spec.pod_groups:
             for reference in group.pod_references:
-                yield group, (reference.namespace, reference.name)
+                if reference.namespace == self.metadata.namespace:
+                    yield group, (reference.namespace, reference.name)
 
 
 def read_gang(found: Custom) -> Gang | None:

@@ -95,8 +95,15 @@ class Counters:
     last_heard: float | None = None
 
 
+@dataclass(frozen=True)
+class Reader(Generic[T]):
+    """How raw objects are read that no one type describes."""
+
+    read: Callable[[msgspec.Raw], T]
+
+
 class Cache(Generic[T]):
-    """Objects of one kind by namespace and name, in the type `kind`.
+    """Objects of one kind by namespace and name, in the type `kind`, or as a Reader reads them.
 
     `run` keeps it up to date and never returns; start it as a task and wait for `synced`.
     """
@@ -105,7 +112,7 @@ class Cache(Generic[T]):
         self,
         source: Source,
         resource: Resource,
-        kind: type[T],
+        kind: type[T] | Reader[T],
         rng: random.Random,
         scope: Scope = EVERYTHING,
         settings: CacheSettings | None = None,
@@ -118,7 +125,7 @@ class Cache(Generic[T]):
         self._rng = rng
         self._settings = settings or CacheSettings()
         self._backoff = Backoff(self._settings.backoff, rng)
-        self._decoder = msgspec.json.Decoder(kind)
+        self._decode = kind.read if isinstance(kind, Reader) else msgspec.json.Decoder(kind).decode
         self._store: Store[T] = Store()
         self._handlers: list[Handler[T]] = []
         self._seen = 0
@@ -274,7 +281,7 @@ class Cache(Generic[T]):
     def _read(self, body: msgspec.Raw) -> "T | _Unreadable":
         # One odd object must not take the rest of the cache down with it.
         try:
-            thing = self._decoder.decode(body)
+            thing = self._decode(body)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
             meta = _identity(body).metadata
             self.counters.unreadable += 1

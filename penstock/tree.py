@@ -1,7 +1,7 @@
 """A set as a tree of gangs, groups, cliques and pods, with the node and rack each pod has. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from rich.text import Text
@@ -14,6 +14,7 @@ from api.podgang import Phase
 from api.streams import Meta, Node, Pod
 from controller.podgang import Gang
 from controller.workloads.expansion import expand
+from controller.workloads.views import Clique, Group, SetView
 
 LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 _STYLES = {Phase.RUNNING: "green", Phase.STARTING: "yellow", Phase.PENDING: "yellow"}
@@ -29,14 +30,15 @@ class SetSeen:
     gangs: Sequence[Gang]
     pods: Mapping[str, Pod]
     nodes: Mapping[str, Node]
+    cliques: Mapping[str, Clique] = field(default_factory=dict)
+    groups: Mapping[str, Group] = field(default_factory=dict)
 
     @property
     def running(self) -> bool:
         """Whether every pod that the set asks for is in its gang, bound, and runs."""
         wanted = {name for gang in self.gangs for _, (_, name) in gang.references()}
-        asked = sum(
-            len(clique.pods) for gang in expand(self.metadata, self.spec) for clique in gang.cliques
-        )
+        view = SetView(self.metadata, self.spec, self.status, self.cliques, self.groups)
+        asked = sum(clique.replicas for clique in expand(view).cliques.values())
         return len(wanted) == asked > 0 and all(_runs(self.pods.get(name)) for name in wanted)
 
     @property
@@ -117,7 +119,9 @@ def _pod_line(pod: Pod, nodes: Mapping[str, Node]) -> Text:
     node = nodes.get(pod.spec.node_name)
     if not pod.spec.node_name:
         where = "gated" if names.GATE in pod.gates else "not bound yet"
-        return Text.assemble(pod.metadata.name, "  ", (where, "yellow"))
+        blocked = (c for c in pod.status.conditions if c.type == names.STARTUP_BLOCKED)
+        why = "".join(f", {c.message}" for c in blocked if c.status == "True")
+        return Text.assemble(pod.metadata.name, "  ", (f"{where}{why}", "yellow"))
     labels = node.metadata.labels if node else {}
     # The narrowest level there is: its name usually tells the wider ones.
     narrow = next((labels[key] for key in reversed(LEVELS) if key in labels), "no rack label")

@@ -1,38 +1,41 @@
 """The `workloads` process: `python -m controller.workloads --help`."""
 
 import asyncio
+import socket
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import Final
 
 from api import names
-from api.streams import Custom, Pod
 from controller import process, settings
+from controller.workloads import options, serving
+from controller.workloads.caches import NEEDED, OPTIONAL, caches
 from controller.workloads.reconciling import Reconciler
-from kube.cache import Cache
-from kube.client import Scope
-from kube.resources import PODCLIQUESETS, PODGANGS, PODS
+from controller.workloads.views import Choices
 
-_SETS_AT_ONCE = 8
+_SETS_AT_ONCE: Final = 32
 
 
-async def work(around: process.Surroundings) -> None:
+async def work(choices: Choices, around: process.Surroundings) -> None:
     """Follow sets and what they own; act while leading."""
-    client, rng = around.client, around.rng
-    mine = Scope(labels=f"{names.MANAGED_BY_LABEL}={names.MANAGED_BY}")
-    sets = Cache(client, PODCLIQUESETS, Custom, rng)
-    gangs = Cache(client, PODGANGS, Custom, rng)
-    # A selector keeps other people's pods out of memory; whose pod it is, the owner's UID decides.
-    pods = Cache(client, PODS, Pod, rng, mine)
-    reconciler = Reconciler(client, around.clock, (sets, gangs, pods), around.elector.is_leader)
+    client, elector = around.client, around.elector
+    known = caches(client, around.rng)
+    reconciler = Reconciler(
+        client, around.clock, known, elector.is_leader, choices, socket.gethostname()
+    )
     async with asyncio.TaskGroup() as group:
-        for cache in (sets, gangs, pods):
-            group.create_task(cache.run())
-        for cache in (sets, gangs, pods):
+        for kind, cache in known.all.items():
+            waits = kind in OPTIONAL
+            group.create_task(serving.follow(client, kind, cache) if waits else cache.run())
+        there = [known.all[kind] for kind in (*NEEDED, *await serving.served(client, OPTIONAL))]
+        for cache in there:
             await cache.synced()
-        await around.elector.acquired()
+        await elector.acquired()
         # A standby's watch may have stalled unnoticed; what is missing in it would be made anew.
-        for cache in (sets, gangs, pods):
+        for cache in there:
             await cache.relist("led")
+        group.create_task(reconciler.voice.run())
         await reconciler.queue.run(reconciler.reconcile, _SETS_AT_ONCE)
 
 
@@ -40,13 +43,19 @@ def main(arguments: Sequence[str]) -> int:
     """Run the process; returns its exit code."""
     parser = settings.parser(
         "controller.workloads",
-        "Turns PodCliqueSets into PodGangs and pods. It cannot release the pods it makes.",
+        "Turns PodCliqueSets into PodCliques, PodGangs, pods and what these need. "
+        "It cannot release the pods it makes.",
         "--kubeconfig workloads.kubeconfig",
     )
+    options.add(parser)
+    told = parser.parse_args(arguments)
     component = process.Component(
-        "workloads", names.WORKLOADS_LEASE, (PODCLIQUESETS, PODGANGS, PODS), work
+        "workloads",
+        names.WORKLOADS_LEASE,
+        NEEDED,
+        partial(work, options.read(told)),
     )
-    return process.main(component, settings.parse(parser, arguments))
+    return process.main(component, settings.read(told))
 
 
 if __name__ == "__main__":

@@ -1,89 +1,52 @@
 """Keeps sets as they should be: looks at one, decides purely, acts thinly, and looks again."""
 
+import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Generic, TypeVar
+from typing import Final
 
-from pydantic import ValidationError
-
-from api import names
-from api.jsons import JsonObject
-from api.models import Condition
-from api.podcliqueset import MAX_PODS, PodCliqueSetSpec, PodCliqueSetStatus
-from api.streams import Custom, Meta, Pod
 from controller import pace
-from controller.podgang import read_gang
-from controller.workloads.steps import (
-    Announce,
-    CreateGang,
-    CreatePod,
-    DeleteGang,
-    DeletePod,
-    ReferToPods,
-    Report,
-    SetView,
-    Step,
-    steps,
-)
-from kube.cache import Added, Cache, Change, Deleted
-from kube.client import Client, Deletion
+from controller.workloads import leaving, planning, telling
+from controller.workloads.acting import Actor, Ident, ident, trouble
+from controller.workloads.caches import Caches
+from controller.workloads.expansion import is_too_large
+from controller.workloads.holdings import Holdings
+from controller.workloads.stepping import Again, Create, Remove, Say, Step
+from controller.workloads.views import Choices, Trouble
+from kube.client import Client
 from kube.clock import Clock
-from kube.errors import AlreadyExists, Conflict, NotFound
+from kube.errors import ApiError
 from kube.objects import Key
-from kube.resources import PODCLIQUESETS, PODGANGS, PODS, Resource
+from kube.resources import PODGANGS
 from kube.workqueue import Workqueue
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T", Pod, Custom)
+AT_ONCE: Final = 32  # requests under way for one set
+_ALL_AT_ONCE: Final = 64  # and for all, so that a large one does not keep the others waiting
 
-AT_ONCE = 16  # creations under way for one set
-
-
-def set_of(meta: Meta) -> str:
-    """Give the UID of the set that controls an object, or "" if none does.
-
-    The kind counts too: guards let nobody else write it, while others may hold any UID.
-    """
-    kind = PODCLIQUESETS.kind
-    found = (o.uid for o in meta.owner_references if o.controller and o.kind == kind)
-    return next(found, "")
+_FIRST_WAIT: Final = 0.05
+_LONGEST_WAIT: Final = 120.0
+# Seconds: statuses said while a set changes are out of date in a moment, so there are few.
+_QUIET: Final = 1.0
+# A look that takes longer than this, in seconds, is followed by a rest of so many times as long.
+_SHORT_LOOK: Final = 0.002
+_REST: Final = 3.0
 
 
-class Owned(Generic[T]):
-    """Objects by the UID of the set that controls them; follows a cache.
+@dataclass(frozen=True)
+class _Refused:
+    """What the API server refused of a set's steps, and until when it is not asked again."""
 
-    `wake` is called with the namespace and name of the owner for every change.
-    """
+    steps: Mapping[Ident, Trouble] = field(default_factory=dict)
+    until: float = 0.0
+    times: int = 0
 
-    def __init__(self, cache: Cache[T], wake: Callable[[Key], None]) -> None:
-        self._by_owner: dict[str, dict[str, T]] = defaultdict(dict)
-        self._wake = wake
-        cache.subscribe(self._on_change)
 
-    def of(self, uid: str) -> dict[str, T]:
-        """Give what this owner controls, by name."""
-        return dict(self._by_owner.get(uid, {}))
-
-    def _on_change(self, change: Change[T]) -> None:
-        if not isinstance(change, Added):
-            self._forget(change.old)
-        if not isinstance(change, Deleted) and (uid := set_of(change.new.metadata)):
-            self._by_owner[uid][change.new.metadata.name] = change.new
-        last = change.old if isinstance(change, Deleted) else change.new
-        for owner in last.metadata.owner_references:
-            if owner.controller:
-                self._wake((last.metadata.namespace, owner.name))
-
-    def _forget(self, thing: T) -> None:
-        # By what it was: its owner may have changed, or let go of it.
-        uid, name = set_of(thing.metadata), thing.metadata.name
-        self._by_owner.get(uid, {}).pop(name, None)
-        if not self._by_owner.get(uid, {"": thing}):
-            del self._by_owner[uid]
+_NOTHING: Final = _Refused()
 
 
 class Reconciler:
@@ -93,151 +56,147 @@ class Reconciler:
         self,
         client: Client,
         clock: Clock,
-        caches: tuple[Cache[Custom], Cache[Custom], Cache[Pod]],
+        caches: Caches,
         may_write: Callable[[], bool],
+        choices: Choices,
+        instance: str,
     ) -> None:
         self.queue: Workqueue[Key] = Workqueue(clock)
-        self._client = client
         self._clock = clock
         self._may_write = may_write
-        self._gone: dict[Key, set[str]] = {}
-        self._sets, self._gang_cache, self._pod_cache = caches
-        self._sets.subscribe(self._on_set)
-        self._gangs = Owned(self._gang_cache, self.queue.add)
-        self._pods = Owned(self._pod_cache, self.queue.add)
+        self._choices = choices
+        self._actor = Actor(client, clock, caches.observe, instance)
+        self.voice = self._actor.voice
+        self._refused: dict[Key, _Refused] = {}
+        self._spoken: dict[Key, float] = {}
+        self._resting: dict[Key, float] = {}
+        self._room = asyncio.Semaphore(_ALL_AT_ONCE)
+        self._holdings = Holdings(caches, self._wake)
 
     async def reconcile(self, key: Key) -> None:
         """Bring one set closer to what it wants; comes back by itself while there is more to do."""
-        await self._clear(key)
-        view = self._view(key)
-        if view is None:
+        if not key[1]:
+            await self._clear(key)
             return
-        todo = steps(view, self._clock.now())
+        begun = self._clock.monotonic()
+        refused = self._refused.get(key, _NOTHING)
+        view = self._holdings.view(key, self._choices, tuple(refused.steps.values()))
+        if view is None:
+            for memory in (self._refused, self._spoken, self._resting):
+                memory.pop(key, None)
+            return
+        if is_too_large(view) and view.metadata.deletion_timestamp is None:
+            # The definition refuses it; this one was stored or scaled before that was there.
+            _log.error("%s/%s asks for too many pods and is left alone", *key)
+            return
+        steps = planning.plan(view, self._clock.now())
+        self._rest(key, begun)
+        taken = await self._work(key, steps)
+        for tell in telling.done(view, taken):
+            self.voice.tell(tell, key[0], news=True)
+
+    def _wake(self, key: Key) -> None:
+        """Have a set looked at, but a large one, which takes long, not all the time."""
+        self.queue.add_after(key, self._resting.get(key, 0.0) - self._clock.monotonic())
+
+    def _rest(self, key: Key, begun: float) -> None:
+        """Have the next look wait in proportion to what this one took."""
+        ended = self._clock.monotonic()
+        if ended - begun > _SHORT_LOOK:
+            self._resting[key] = ended + _REST * (ended - begun)
+        else:
+            self._resting.pop(key, None)
+
+    async def _work(self, key: Key, steps: list[Step]) -> list[Step]:
+        before = self._refused.get(key, _NOTHING)
+        due = self._clock.monotonic() >= before.until
+        todo: list[Step] = []
+        kept: dict[Ident, Trouble] = {}
+        for step in steps:
+            if not due and (found := before.steps.get(ident(step))):
+                kept[ident(step)] = found
+            elif isinstance(step, Again):
+                self.queue.add_after(key, (step.at - self._clock.now()).total_seconds())
+            elif not self._actor.is_done(step):
+                todo.append(step)
+        begun = self._clock.monotonic()
+        todo = [*self._worded(key, todo, begun)]
+        refused = await self._take(key, todo)
+        if refused is None:
+            return []
+        self._stay_quiet(key, begun)
+        self._remember(key, before, kept, refused)
+        return [step for step in todo if ident(step) not in refused]
+
+    async def _take(self, key: Key, todo: Iterable[Step]) -> dict[Ident, Trouble] | None:
+        """Take steps, and give what was refused; None if we may not write any more."""
+        refused: dict[Ident, Trouble] = {}
+
+        async def one(step: Step) -> None:
+            try:
+                async with self._room:
+                    await self._actor.take(step, key[0])
+            except ApiError as error:
+                refused[ident(step)] = trouble(step, error)
+
         # Steps of one kind are independent of each other; kinds follow one another.
-        for kind, batch in groupby(todo, key=type):
+        for _, batch in groupby(todo, key=type):
             if not self._may_write():
-                return
-            failures = await pace.all_of([partial(self._take, view, s) for s in batch], AT_ONCE)
-            if failures:
-                wait = self.queue.retry(key)
-                _log.warning(
-                    "%s/%s: %s failed %d times, trying again in %.2f s: %s",
-                    *key, kind.__name__, len(failures), wait, failures[0],
-                )  # fmt: skip
-                return
+                return None
+            await pace.all_of([partial(one, step) for step in batch], AT_ONCE)
+        return refused
+
+    def _remember(
+        self,
+        key: Key,
+        before: _Refused,
+        kept: Mapping[Ident, Trouble],
+        refused: Mapping[Ident, Trouble],
+    ) -> None:
+        if not kept and not refused:
+            if self._refused.pop(key, None) is not None:
+                self.queue.add(key)  # to say that all is well again
+            return
+        now = self._clock.monotonic()
+        if refused:
+            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(before.times, 16))
+            until, times = now + wait, before.times + 1
+            _log.warning(
+                "%s/%s: refused %d times, trying again in %.2f s: %s",
+                *key, len(refused), wait, next(iter(refused.values())).description,
+            )  # fmt: skip
+        else:
+            until, times = before.until, before.times
+        self._refused[key] = _Refused({**kept, **refused}, until, times)
+        self.queue.add_after(key, until - now)
+        if {*kept, *refused} != {*before.steps}:
+            self.queue.add(key)  # to say so
+
+    def _worded(self, key: Key, steps: list[Step], now: float) -> Iterator[Step]:
+        """Leave out what would be said while it is about to change; what gangs wait for is said."""
+        busy = any(isinstance(step, Create | Remove) for step in steps)
+        quiet = busy and now < self._spoken.get(key, now) + _QUIET
+        self._spoken.setdefault(key, now)
+        if not quiet:
+            self._spoken[key] = now
+        for step in steps:
+            if not (quiet and isinstance(step, Say) and step.resource is not PODGANGS):
+                yield step
+
+    def _stay_quiet(self, key: Key, begun: float) -> None:
+        """Have the next word wait at least as long as it took to do what the last one was on."""
+        ended = self._clock.monotonic()
+        if self._spoken.get(key) == begun:
+            self._spoken[key] = max(begun, ended + (ended - begun) - _QUIET)
 
     async def _clear(self, key: Key) -> None:
-        """Delete what sets that are gone have left. Garbage collection would, in its own time.
-
-        Only in the state it was last seen: what has been orphaned meanwhile is not ours any more.
-        """
-        for uid in self._gone.pop(key, ()):
-            if not self._may_write():
-                return
-            left = [
-                *((PODGANGS, thing.metadata) for thing in self._gangs.of(uid).values()),
-                *((PODS, thing.metadata) for thing in self._pods.of(uid).values()),
-            ]
-            for error in await pace.all_of([partial(self._clear_one, *o) for o in left], AT_ONCE):
-                _log.info("%s/%s: left to garbage collection: %s", *key, error)
-
-    async def _clear_one(self, resource: Resource, meta: Meta) -> None:
-        if meta.deletion_timestamp is None:
-            how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
-            await self._client.delete(resource, meta.name, meta.namespace, how)
-
-    def _on_set(self, change: Change[Custom]) -> None:
-        meta = (change.old if isinstance(change, Deleted) else change.new).metadata
-        key = (meta.namespace, meta.name)
-        if isinstance(change, Deleted):
-            self._gone.setdefault(key, set()).add(meta.uid)
-        self.queue.add(key)
-
-    def _view(self, key: Key) -> SetView | None:
-        found = self._sets.get(*key)
-        if found is None:
-            return None
-        try:
-            spec = PodCliqueSetSpec.model_validate_json(bytes(found.spec))
-            status = PodCliqueSetStatus.model_validate_json(bytes(found.status))
-        except ValidationError as error:
-            # Admission refuses such a set; one stored before it was there is left as it is.
-            _log.error("%s/%s is not a valid set and is left alone: %s", *key, error)
-            return None
-        if spec.pods > MAX_PODS:
-            # The definition refuses it; this one was stored before the definition was there.
-            _log.error("%s/%s asks for %d pods and is left alone", *key, spec.pods)
-            return None
-        owned = self._gangs.of(found.metadata.uid)
-        gangs = {name: gang for name, raw in owned.items() if (gang := read_gang(raw))}
-        return SetView(found.metadata, spec, status, gangs, self._pods.of(found.metadata.uid))
-
-    async def _take(self, view: SetView, step: Step) -> None:
-        namespace = view.metadata.namespace
-        match step:
-            case CreateGang(name, body):
-                await self._create(PODGANGS, name, body, view)
-            case CreatePod(name, body):
-                await self._create(PODS, name, body, view)
-            case DeleteGang(name, uid):
-                await self._delete(PODGANGS, name, uid, namespace)
-            case DeletePod(name, uid):
-                await self._delete(PODS, name, uid, namespace)
-            case ReferToPods(name, version, groups):
-                body = {"metadata": {"resourceVersion": version}, "spec": {"podgroups": groups}}
-                answer = await self._client.merge_patch(PODGANGS, name, body, namespace)
-                self._gang_cache.observe(answer)
-            case Announce(name, condition):
-                await self._announce(view, name, condition)
-            case Report(status):
-                await self._report(view, status)
-
-    async def _create(self, resource: Resource, name: str, body: JsonObject, view: SetView) -> None:
-        namespace = view.metadata.namespace
-        try:
-            answer = await self._client.create(resource, body, namespace)
-        except AlreadyExists:
-            # Ours, and the cache does not show it yet, or a stranger's, which only people can mend.
-            there = await self._client.get(resource, Custom, name, namespace)
-            if set_of(there.metadata) != view.metadata.uid:
-                raise
-            return
-        if resource is PODS:
-            self._pod_cache.observe(answer)
-        else:
-            self._gang_cache.observe(answer)
-
-    async def _delete(self, resource: Resource, name: str, uid: str, namespace: str) -> None:
-        try:
-            await self._client.delete(resource, name, namespace, Deletion(uid=uid))
-        except (NotFound, Conflict):
-            return  # gone already, or a namesake that is not ours to delete
-
-    async def _announce(self, view: SetView, name: str, condition: Condition) -> None:
-        namespace, uid = view.metadata.namespace, view.gangs[name].metadata.uid
-        body: JsonObject = {
-            "apiVersion": PODGANGS.api_version,
-            "kind": PODGANGS.kind,
-            # With the UID, what is said of a gang that is gone cannot land on its namesake.
-            "metadata": {"name": name, "namespace": namespace, "uid": uid},
-            "status": {"conditions": [condition.model_dump(mode="json", by_alias=True)]},
-        }
-        answer = await self._client.apply(
-            PODGANGS, name, body, namespace, subresource="status", manager=names.WORKLOADS_MANAGER
-        )
-        self._gang_cache.observe(answer)
-
-    async def _report(self, view: SetView, status: PodCliqueSetStatus) -> None:
-        meta = view.metadata
-        body: JsonObject = {
-            "apiVersion": PODCLIQUESETS.api_version,
-            "kind": PODCLIQUESETS.kind,
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": status.model_dump(
-                mode="json", by_alias=True, exclude={"conditions"}, exclude_none=True
-            ),
-        }
-        answer = await self._client.apply(
-            PODCLIQUESETS, meta.name, body, meta.namespace, subresource="status"
-        )
-        self._sets.observe(answer)
+        """Delete what owners that are gone have left. Garbage collection would, in its own time."""
+        estate = self._holdings.strays(key[0])
+        todo = [step for step in leaving.clearing(estate) if not self._actor.is_done(step)]
+        refused = await self._take(key, todo)
+        for left in (refused or {}).values():
+            _log.info(
+                "%s/%s is left to garbage collection: %s", key[0], left.name, left.description
+            )
+        if not todo:
+            self._holdings.settled(key[0])

@@ -36,11 +36,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Remove:
-    """Delete an object of ours; its UID guards a namesake."""
+    """Delete an object of ours; its UID guards a namesake.
+
+    A `version` makes it fail when the object has changed since it was looked at.
+    """
 
     resource: Resource
     name: str
     uid: str
+    version: str = ""
 
 
 @dataclass(frozen=True)

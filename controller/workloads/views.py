@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
+from typing import TypeAlias
 
 from api.jsons import JsonObject
 from api.podclique import PodCliqueSpec, PodCliqueStatus
@@ -10,6 +12,7 @@ from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
 from api.streams import Meta, Pod
 from controller.podgang import Gang
+from kube.objects import Key
 from kube.resources import Resource
 
 
@@ -52,6 +55,7 @@ class Choices:
 
     startup: Startup = Startup.GATE
     waiter_image: str = ""
+    mnnvl: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,26 @@ class Trouble:
     over_quota: bool = False
 
 
+# How often a gang gave up, when it was made, and its name: who is less goes first.
+Rank: TypeAlias = tuple[int, datetime, str]
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A half-made gang of another set in the namespace; a quota has refused it pods since then."""
+
+    rank: Rank
+    since: datetime
+
+
 @dataclass(frozen=True)
 class SetView:
     """A set, and what it owns, at one instant.
 
     `pods` are by the full name of their clique; those that are going away or have ended are among
     them. `levels` are the topology bindings there are: to each domain its node label's key, widest
-    first.
+    first. `claim_templates` are all that there are of ResourceClaimTemplates, each as a whole, by
+    namespace and name.
     """
 
     metadata: Meta
@@ -82,8 +99,10 @@ class SetView:
     pods: Mapping[str, tuple[Pod, ...]] = field(default_factory=dict)
     things: Mapping[Resource, Mapping[str, Thing]] = field(default_factory=dict)
     levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    claim_templates: Mapping[Key, JsonObject] = field(default_factory=dict)
     choices: Choices = Choices()
     troubles: tuple[Trouble, ...] = ()
+    rivals: tuple[Rival, ...] = ()
 
     def things_of(self, resource: Resource) -> Mapping[str, Thing]:
         """Give the set's objects of another kind, by name."""

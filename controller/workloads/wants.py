@@ -41,7 +41,7 @@ class WantedClique:
     place: Place
     replicas: int
     minimum: int
-    template_hash: str  # of the newest template; the PodClique's label tells which one it has
+    template_hash: str  # stands for the newest template; the PodClique's label tells which it has
     waits_for: tuple[Parent, ...] = ()
 
 

@@ -44,11 +44,13 @@ def create(seen: Seen, body: JsonObject) -> list[Ask]:
     return [Ask("POST", seen.estate.path(PODS), body)]
 
 
-def owned_by(seen: Seen, api_version: str = "grove.io/v1alpha1") -> list[Json]:
+def owned_by(
+    seen: Seen, api_version: str = "grove.io/v1alpha1", kind: str = "PodCliqueSet"
+) -> list[Json]:
     return [
         {
             "apiVersion": api_version,
-            "kind": "PodCliqueSet",
+            "kind": kind,
             "name": WAITING_SET,
             "uid": seen.estate.set_uid,
             "controller": True,
@@ -127,6 +129,18 @@ def mirror() -> JsonObject:
         EVERYBODY,
         astray,
         "ownerReference to the PodCliqueSet stuck",
+    ),
+    Attempt(
+        "makes a pod that names a clique as its owner, for another scheduler",
+        EVERYBODY,
+        lambda seen: create(
+            seen,
+            new(
+                a_pod("x", schedulerName="another"),
+                ownerReferences=owned_by(seen, "mine.example/v1", "PodClique"),
+            ),
+        ),
+        "ownerReference to the PodClique stuck",
     ),
     Attempt(
         "makes a pod of a set of no group for another scheduler",
@@ -281,6 +295,14 @@ async def test_nobody_makes_pods_of_gangs_that_are_not_theirs(
         "has a set own a pod it never made",
         EVERYBODY,
         lambda seen: merge(seen.loose(), {"metadata": {"ownerReferences": owned_by(seen)}}),
+        KEPT,
+    ),
+    Attempt(
+        "has a clique own a pod of another scheduler",
+        (EDITOR,),
+        lambda seen: drifting(
+            seen, "drifting-low", {"ownerReferences": owned_by(seen, kind="PodClique")}
+        ),
         KEPT,
     ),
     Attempt(

@@ -8,7 +8,7 @@ import pytest
 from api import names
 from api.jsons import JsonObject
 from kube.client import Client
-from kube.resources import NAMESPACES, PODCLIQUESETS, PODGANGS, PODS, Resource
+from kube.resources import NAMESPACES, PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, Resource
 from tests.support.asking import JSON_PATCH, Asker, Seen, asking
 from tests.support.gangpods import part
 from tests.support.installed import Installed
@@ -49,12 +49,8 @@ async def kept(cluster: Cluster, kubectl: Kubectl, asker: Asker) -> str:
     }  # fmt: skip
     done(asker.ask("POST", BINDINGS.path(space), binding))
     kubectl.apply(engine_set("kept", pods=1, gpus=1))
-    service: JsonObject = {
-        "metadata": {"name": "kept-0", "labels": MANAGED},
-        "spec": {"clusterIP": "None", "selector": {"app": "x"}},
-    }
-    done(asker.ask("POST", SERVICES.path(space), service))
     await cluster.running("kept")
+    done(asker.ask("GET", SERVICES.path(space, "kept-0")))
     return space
 
 
@@ -81,6 +77,7 @@ async def test_a_tenant_changes_what_is_made_for_a_set_by_leave_of_the_set_only(
     (pod,) = await cluster.pods("kept", 1)
     things = (
         (PODGANGS, "kept-0", "PodGang kept-0"),
+        (PODCLIQUES, "kept-0-engine", "PodClique kept-0-engine"),
         (SERVICES, "kept-0", "Service kept-0"),
         (PODS, pod.metadata.name, f"Pod {pod.metadata.name}"),
     )

@@ -10,7 +10,7 @@ from api import names
 from api.jsons import Json, JsonObject
 from kube.client import Client
 from kube.errors import Forbidden
-from kube.resources import PODS, SECRETS, SERVICEACCOUNTS, Resource
+from kube.resources import PODS, ROLE_BINDINGS, ROLES, SECRETS, SERVICEACCOUNTS, Resource
 from penstock.lab import tokens
 from penstock.lab.layout import KUBELET_ACCOUNT
 from tests.support.installed import Installed
@@ -108,6 +108,83 @@ async def test_workloads_makes_no_other_pods(installed: Installed) -> None:
         for body in (a_gated_pod(), {**a_gated_pod(), "spec": placed}):
             with pytest.raises(Forbidden, match="may create pods of gangs only"):
                 await make(workloads, body)
+
+
+def a_token(name: str, account: str, **more: Json) -> JsonObject:
+    annotations: JsonObject = {"kubernetes.io/service-account.name": account}
+    return {
+        "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token",
+        "metadata": {"name": name, "annotations": annotations}, **more,
+    }  # fmt: skip
+
+
+def a_role(resource: str, verb: str) -> JsonObject:
+    rule: JsonObject = {"apiGroups": [""], "resources": [resource], "verbs": [verb]}
+    return {"metadata": {"name": "grove.io:pcs:separated"}, "rules": [rule]}
+
+
+def a_binding(role: str, kind: str, account: str) -> JsonObject:
+    return {
+        "metadata": {"name": "grove.io:pcs:separated"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
+    }
+
+
+GIVEN: list[tuple[Resource, JsonObject]] = [
+    (SECRETS, a_token("separated-ic-sat", "another")),
+    (SECRETS, a_token("separated", "separated")),
+    (SECRETS, a_token("separated-ic-sat", "separated", type="Opaque")),
+    (ROLES, a_role("pods", "create")),
+    (ROLES, a_role("services", "create")),
+    (ROLE_BINDINGS, a_binding("grove.io:pcs:separated", "Role", "another")),
+    (ROLE_BINDINGS, a_binding("penstock-workloads", "ClusterRole", "separated")),
+]
+
+
+@pytest.mark.parametrize(("kind", "body"), GIVEN, ids=lambda given: getattr(given, "kind", ""))
+async def test_workloads_gives_no_rights_but_those_of_waiters(
+    installed: Installed, kind: Resource, body: JsonObject
+) -> None:
+    """All of these it holds itself, so that Kubernetes alone would let it give them."""
+    role = "grove.io:pcs:separated"
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        if kind is ROLE_BINDINGS:  # what is bound must be there
+            await workloads.create(ROLES, a_role("pods", "get"), NAMESPACE)
+        with pytest.raises(Forbidden, match="penstock-workloads may"):
+            await workloads.create(kind, body, NAMESPACE)
+        if kind is ROLE_BINDINGS:
+            await workloads.delete(ROLES, role, NAMESPACE)
+
+
+async def test_workloads_gives_nothing_that_it_does_not_hold(installed: Installed) -> None:
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        with pytest.raises(Forbidden, match="not currently held"):
+            await workloads.create(ROLES, a_role("secrets", "get"), NAMESPACE)
+
+
+async def test_workloads_makes_no_token_where_penstocks_own_accounts_are(
+    installed: Installed,
+) -> None:
+    account = names.GANGS_ACCOUNT
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        with pytest.raises(Forbidden, match="outside Penstock's own namespace"):
+            await workloads.create(SECRETS, a_token(f"{account}-ic-sat", account), names.NAMESPACE)
+
+
+async def test_workloads_gives_waiters_what_they_need(installed: Installed) -> None:
+    made = (
+        (SECRETS, a_token("separated-ic-sat", "separated")),
+        (ROLES, a_role("pods/status", "watch")),
+        (ROLE_BINDINGS, a_binding("grove.io:pcs:separated", "Role", "separated")),
+    )
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        for kind, body in made:
+            await workloads.create(kind, body, NAMESPACE)
+        for kind, body in made:
+            metadata = body["metadata"]
+            assert isinstance(metadata, dict)
+            await workloads.delete(kind, str(metadata["name"]), NAMESPACE)
 
 
 @pytest.mark.parametrize("change", [LIFT, PIN, [*PIN, *LIFT]], ids=["lift", "pin", "both"])

@@ -13,12 +13,14 @@ import pytest
 import yaml
 
 from api import names
+from api.jsons import JsonObject
 from kube.client import Client
 from penstock.lab.installation import Installation
 from tests.support import rotating
 from tests.support.installed import Installed
 from tests.support.killing import KillingProxy, every_write
 from tests.support.living import Cluster, Kubectl, engine_set, tls_of
+from tests.support.ordered import blocked, check_order, clique, of_clique, ordered, said, when
 from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
@@ -92,7 +94,11 @@ def records(write: str) -> bool:
 
 
 def lifts(write: str) -> bool:
-    return write.startswith("PATCH") and "/pods/" in write
+    return write.startswith("PATCH") and "/pods/" in write and not tells_pods(write)
+
+
+def tells_pods(write: str) -> bool:
+    return "/pods/" in write and "/status" in write
 
 
 def reports(write: str) -> bool:
@@ -120,6 +126,12 @@ OF_GROWTH = (
     Instant("more room is reserved", reserves),
     Instant("the third is lifted", lifts),
     Instant("the gang is told", reports),
+)
+OF_WAVES = (
+    Instant("the first wave is lifted", lifts),
+    Instant("the first pod is told that it waits", tells_pods),
+    Instant("half of the second wave is lifted", lifts, 2),
+    Instant("the first pod is told that it waits no more", tells_pods, 3),
 )
 
 
@@ -231,6 +243,36 @@ async def test_killed_while_a_gang_grows_its_successor_finishes_that_too(
         await cluster.running("grow")
         await check_invariants(cluster, "grow")
         await done_with("grow", cluster, kubectl)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("instant", OF_WAVES, ids=named)
+async def test_killed_between_the_waves_of_a_gang_its_successor_goes_on(
+    instant: Instant, killing: Killing, cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """One pod starts at once, and two wait for it, which takes longer than a moment."""
+    slow: JsonObject = {"lab.penstock.dev/start-seconds": "3"}
+    tip, last = clique("tip", gpus=8, notes=slow), clique("last", "tip", replicas=2, gpus=8)
+    kubectl.apply(ordered("wave", "CliqueStartupTypeExplicit", [tip, last]))
+    await cluster.pods("wave", 3)
+
+    async def told() -> list[str]:
+        await cluster.running("wave")
+        pods = of_clique(await cluster.pods("wave", 3), "wave-0-last")
+        return [(await blocked(cluster, p.metadata.name, "False")).reason for p in pods]
+
+    assert await killing.at(instant, nothing, told)
+    await check_invariants(cluster, "wave")
+    (booked,) = await cluster.reservations()
+    assert booked.size == 3
+    async with gangs(killing.kubeconfig, killing.folder / "successor.log"):
+        pods = await when(cluster, "wave", 3, ready=["wave-0-tip", "wave-0-last"])
+        check_order(pods, "wave-0-last", "wave-0-tip")
+        await eventually_bound(cluster, "wave-0")
+        for pod in pods:
+            if said(pod, names.STARTUP_BLOCKED):
+                await blocked(cluster, pod.metadata.name, "False")
+        await done_with("wave", cluster, kubectl)
 
 
 async def test_killed_after_each_write_of_its_certificates_admission_never_stops(

@@ -45,7 +45,7 @@ def seen(
         ]
     }
     gang = Gang(
-        Meta(name="demo-0"),
+        Meta(name="demo-0", namespace="default"),
         PodGangSpec.model_validate(spec),
         PodGangStatus.model_validate(status),
     )
@@ -108,6 +108,19 @@ def test_a_waiting_gang_says_why_and_its_pods_are_gated() -> None:
         "└── gang demo-0  Pending  InsufficientCapacity: nvidia.com/gpu: 8 short",
         "    └── clique demo-0-a  0 of 2 running, needs 2",
         "        ├── a-0  gated",
+        "        └── a-1  not bound yet",
+    ]
+
+
+def test_a_pod_that_waits_for_others_names_them() -> None:
+    blocked = condition("PodStartupBlocked", "True", "WaitingForParents", "waits for demo-0-b")
+    gated: Json = [{"name": "penstock.dev/gang"}]
+    waits = pod("a-0", spec={"schedulingGates": gated}, status={"conditions": [blocked]})
+    over = condition("PodStartupBlocked", "False", "ParentsReady", "waited")
+    gone_on = pod("a-1", status={"conditions": [over]})
+    shown = seen([waits, gone_on], {}, {"demo-0-a": ["a-0", "a-1"]})
+    assert text(shown)[-2:] == [
+        "        ├── a-0  gated, waits for demo-0-b",
         "        └── a-1  not bound yet",
     ]
 

@@ -48,6 +48,9 @@ def granted(objects: Objects, account: str) -> set[Rule]:
 
 
 READ = "get list watch"
+MAKE = "create patch delete"
+RIGHTS = {"roles", "rolebindings"}
+OWNERS = ("podcliquesets", "podcliques", "podcliquescalinggroups")
 OURS = f"{names.CA_SECRET} {names.TLS_SECRET}"
 ADMISSION = "admissionregistration.k8s.io"
 
@@ -62,13 +65,27 @@ def test_the_webhook_may_do_exactly_this(outside: Objects) -> None:
 
 def test_workloads_may_do_exactly_this(outside: Objects) -> None:
     assert granted(outside, names.WORKLOADS_ACCOUNT) == expand(
-        ("grove.io", "podcliquesets", READ, ""),
-        ("grove.io", "podcliquesets/status", "patch", ""),
-        ("grove.io", "podcliquesets/finalizers", "update", ""),
+        ("grove.io", "podcliquesets", f"{READ} patch", ""),
+        ("grove.io", "podcliques", f"{READ} {MAKE}", ""),
+        ("grove.io", "podcliquescalinggroups", f"{READ} {MAKE}", ""),
+        *(("grove.io", f"{owner}/status", "patch", "") for owner in OWNERS),
+        *(("grove.io", f"{owner}/finalizers", "update", "") for owner in OWNERS),
+        ("grove.io", "clustertopologybindings", READ, ""),
         ("scheduler.grove.io", "podgangs", f"{READ} create patch delete", ""),
         ("scheduler.grove.io", "podgangs/status", "patch", ""),
         ("penstock.dev", "gangpods", "create", ""),
         ("", "pods", f"{READ} create delete", ""),
+        ("", "pods/status", READ, ""),
+        ("", "services", f"{READ} {MAKE}", ""),
+        ("autoscaling", "horizontalpodautoscalers", f"{READ} {MAKE}", ""),
+        ("", "serviceaccounts", f"{READ} {MAKE}", ""),
+        ("", "secrets", "create delete", ""),
+        ("rbac.authorization.k8s.io", "roles", f"{READ} {MAKE}", ""),
+        ("rbac.authorization.k8s.io", "rolebindings", f"{READ} {MAKE}", ""),
+        ("resource.k8s.io", "resourceclaims", f"{READ} {MAKE}", ""),
+        ("resource.k8s.io", "resourceclaimtemplates", READ, ""),
+        ("resource.nvidia.com", "computedomains", f"{READ} {MAKE}", ""),
+        ("events.k8s.io", "events", "create", ""),
         ("coordination.k8s.io", "leases", "get patch", names.WORKLOADS_LEASE),
         ("coordination.k8s.io", "leases", "create", ""),
     )
@@ -76,14 +93,17 @@ def test_workloads_may_do_exactly_this(outside: Objects) -> None:
 
 def test_gangs_may_do_exactly_this(outside: Objects) -> None:
     assert granted(outside, names.GANGS_ACCOUNT) == expand(
-        ("scheduler.grove.io", "podgangs", READ, ""),
+        ("scheduler.grove.io", "podgangs", f"{READ} {MAKE}", ""),
         ("scheduler.grove.io", "podgangs/status", "patch", ""),
+        ("grove.io", "podcliques", READ, ""),
+        ("grove.io", "podcliquescalinggroups", READ, ""),
         ("penstock.dev", "reservations", f"{READ} create patch delete", ""),
         ("penstock.dev", "reservations/status", "patch", ""),
         ("penstock.dev", "schedulinggates", "lift", ""),
         ("", "pods", f"{READ} patch delete", ""),
         ("", "pods/status", "patch", ""),
         ("", "nodes", READ, ""),
+        ("events.k8s.io", "events", "create", ""),
         ("grove.io", "clustertopologybindings", READ, ""),
         ("", "secrets", f"{READ} patch", OURS),
         ("", "secrets", "create", ""),
@@ -96,10 +116,12 @@ def test_gangs_may_do_exactly_this(outside: Objects) -> None:
     )
 
 
-def test_secrets_and_leases_are_granted_in_our_namespace_only(outside: Objects) -> None:
+def test_secrets_and_leases_are_read_and_changed_in_our_namespace_only(outside: Objects) -> None:
     for (kind, _), role in outside.items():
         if kind == "ClusterRole":
-            assert {rule[1] for rule in rules(role)}.isdisjoint({"secrets", "leases"})
+            assert "leases" not in {rule[1] for rule in rules(role)}
+            verbs = {verb for _, resource, verb, _ in rules(role) if resource == "secrets"}
+            assert verbs <= {"create", "delete"}
 
 
 @pytest.mark.parametrize("account", [names.WORKLOADS_ACCOUNT, names.GANGS_ACCOUNT])
@@ -107,7 +129,10 @@ def test_nobody_has_wildcards_or_rights_over_rights(outside: Objects, account: s
     for group, resource, verb, _ in granted(outside, account):
         assert "*" not in group + resource + verb
         assert verb not in {"escalate", "bind", "impersonate", "deletecollection"}
-        assert resource not in {"serviceaccounts/token", "pods/exec", "roles", "rolebindings"}
+        assert resource not in {"serviceaccounts/token", "pods/exec"}
+        assert resource not in {"clusterroles", "clusterrolebindings"}
+        # A guard says which ones, and without escalate and bind they grant what is held at most.
+        assert resource not in RIGHTS or account == names.WORKLOADS_ACCOUNT
 
 
 def test_who_creates_pods_cannot_change_them_and_the_other_way_round(outside: Objects) -> None:

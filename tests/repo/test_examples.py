@@ -9,14 +9,18 @@ from api import names
 from api.jsons import JsonObject
 from api.objects import api_version
 from api.podcliqueset import PodCliqueSetSpec
-from policies import podcliqueset_admission
+from api.topology import ClusterTopologyBindingSpec
+from policies import gating, podcliqueset_admission
 from policies.admission import Operation, Request
 from policies.answers import Allow, Code, Refuse
-from policies.known import NOTHING
+from policies.known import Snapshot
 from policies.policy import BUILT_IN
 from tests.repo import checkout
+from tests.support.gangpods import admitted, part
 
-EXAMPLES = sorted((checkout.ROOT / "examples").glob("*.yaml"))
+LABELLED = checkout.ROOT / "examples" / "labelled-job.yaml"
+NETWORK = checkout.ROOT / "examples" / "network.yaml"
+EXAMPLES = sorted(set((checkout.ROOT / "examples").glob("*.yaml")) - {LABELLED, NETWORK})
 REFUSED = {"cycle.yaml": "prefill → router → prefill"}
 
 
@@ -28,9 +32,16 @@ def spec_of(manifest: JsonObject) -> PodCliqueSetSpec:
     return PodCliqueSetSpec.model_validate_json(orjson.dumps(manifest["spec"]), strict=True)
 
 
+def levels() -> ClusterTopologyBindingSpec:
+    """What the example of a network says of itself."""
+    (manifest,) = manifests(NETWORK)
+    return ClusterTopologyBindingSpec.model_validate(manifest["spec"])
+
+
 def judged(manifest: JsonObject) -> Allow | Refuse:
+    known = Snapshot(topologies={"network": levels()})
     request = Request(Operation.CREATE, "PodCliqueSet", manifest)
-    return podcliqueset_admission.judge(BUILT_IN, NOTHING, request)
+    return podcliqueset_admission.judge(BUILT_IN, known, request)
 
 
 def test_there_are_examples_of_both_kinds() -> None:
@@ -65,3 +76,22 @@ def test_an_example_of_a_cycle_is_refused_with_its_path(name: str) -> None:
     assert answer.code is Code.INVALID
     assert REFUSED[name] in answer.message
     assert "spec.template.cliques[0].spec.startsAfter" in answer.message
+
+
+def test_the_example_of_a_network_names_the_levels_of_a_lab_from_wide_to_narrow() -> None:
+    assert [(level.domain, level.key) for level in levels().levels] == [
+        ("zone", names.ZONE_KEY),
+        ("block", names.BLOCK_KEY),
+        ("rack", names.RACK_KEY),
+        ("host", names.HOSTNAME_KEY),
+    ]
+
+
+def test_the_example_of_labelled_pods_is_let_in_and_gated() -> None:
+    (job,) = manifests(LABELLED)
+    template = {"metadata": {}, **cast("JsonObject", cast("JsonObject", job["spec"])["template"])}
+    made = admitted(template)
+    assert gating.is_gated(part(made, "spec", "schedulingGates"))
+    labels = cast("JsonObject", part(template, "metadata", "labels"))
+    spec = cast("JsonObject", job["spec"])
+    assert spec["parallelism"] == spec["completions"] == int(str(labels[names.GANG_SIZE_LABEL]))

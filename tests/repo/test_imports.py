@@ -25,6 +25,10 @@ PLANTED = {
         "import kube.credentials",
     ),
     "numpy stays in the engine and its feeder": ("policies/planted.py", "import numpy"),
+    "the waiter stays small and knows no controller": (
+        "controller/waiter/planted.py",
+        "import pydantic",
+    ),
 }
 
 

@@ -113,11 +113,22 @@ def podcliquesets(draw: st.DrawFn, bindings: Bindings | None = None) -> JsonObje
             **draw(
                 parts(
                     replicas=st.integers(0, 3),
-                    updateStrategy=parts(type=st.sampled_from(["RollingRecreate", "OnDelete"])),
+                    updateStrategy=_update_strategies,
                 )
             ),
         },
     }
+
+
+_update_strategies = parts(
+    type=st.sampled_from(["RollingRecreate", "OnDelete"]),
+    paused=st.booleans(),
+    rollingUpdate=parts(
+        maxUnavailable=st.one_of(st.integers(1, 3), st.sampled_from(["1%", "100%"])),
+        maxSurge=st.one_of(st.integers(0, 3), st.sampled_from(["0%", "50%"])),
+        progressDeadlineSeconds=st.integers(1, 3600),
+    ),
+)
 
 
 def _marked(draw: st.DrawFn) -> st.SearchStrategy[dict[str, str]]:

@@ -30,6 +30,7 @@ from penstock.tree import SetSeen
 
 T = TypeVar("T")
 
+WRITES = ("POST", "PATCH", "APPLY")  # as the API server calls them
 PATIENCE = 40.0  # seconds; a wait that ends well takes one or two
 
 
@@ -170,7 +171,7 @@ class Cluster:
         """Wait until nobody writes these kinds for a second and a half."""
 
         async def attempt() -> bool | None:
-            counts = [self.writes(v, r, seconds=1.5) for v in ("POST", "PATCH") for r in resources]
+            counts = [self.writes(v, r, seconds=1.5) for v in WRITES for r in resources]
             return sum(await asyncio.gather(*counts)) == 0 or None
 
         await self.until(attempt, f"no writes of {', '.join(resources)}")

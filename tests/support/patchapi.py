@@ -50,6 +50,7 @@ class PatchApi:
             if path in self.objects:
                 return await fakeapi.status(409, "AlreadyExists")(request)
             fresh = body
+            fresh["metadata"].setdefault("uid", f"uid-{self.version}")
         else:
             path = request.path
             found = self.objects.get(path)

@@ -1,5 +1,6 @@
 """Builders of sets, gangs and reservations as the controllers see them."""
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -9,7 +10,7 @@ from api.objects import timestamp
 from api.podcliqueset import PodCliqueSetSpec
 from api.podgang import PodGangSpec, PodGangStatus
 from api.reservation import ReservationSpec, ReservationStatus, State
-from api.streams import Meta, Owner, Pod
+from api.streams import Meta, Owner, Pod, PodClique, PodCliqueSpec
 from controller.gangs.views import GangView, Member, Reservation, members_of
 from controller.podgang import Gang
 from tests.support.clusters import pod
@@ -49,14 +50,22 @@ def member(clique_name: str, index: int, *, gated: bool = True, node: str = "") 
         spec={
             "hostname": f"{clique_name}-{index}", "schedulingGates": gates, "nodeName": node,
         },
-        metadata={"ownerReferences": [msgspec.to_builtins(OWNER)]},
+        metadata={"ownerReferences": [msgspec.to_builtins(owned_by(clique_name))]},
     )  # fmt: skip
 
 
+def owned_by(clique_name: str) -> Owner:
+    """What the pods of a clique, as `pod_clique` makes it, say of their owner."""
+    return Owner(kind="PodClique", name=clique_name, uid=f"uid-{clique_name}", controller=True)
+
+
 def gang(
-    groups: dict[str, tuple[int, int]], *, name: str = "demo-0", initialized: bool = True
+    groups: Mapping[str, tuple[int, int | Sequence[int]]],
+    *,
+    name: str = "demo-0",
+    initialized: bool = True,
 ) -> Gang:
-    """A gang whose cliques have (minimum, pods referred to)."""
+    """A gang whose cliques have (minimum, pods referred to: how many, or which)."""
     condition = {
         "type": "Initialized",
         "status": "True" if initialized else "False",
@@ -69,10 +78,11 @@ def gang(
                 "name": group,
                 "minReplicas": minimum,
                 "podReferences": [
-                    {"namespace": "default", "name": f"{group}-{i}"} for i in range(count)
+                    {"namespace": "default", "name": f"{group}-{i}"}
+                    for i in (range(which) if isinstance(which, int) else which)
                 ],
             }
-            for group, (minimum, count) in groups.items()
+            for group, (minimum, which) in groups.items()
         ]
     }
     meta = Meta(name=name, namespace="default", uid=f"uid-{name}", owner_references=(OWNER,))
@@ -117,9 +127,19 @@ def view(
     *,
     base_started: bool = True,
     lost: frozenset[str] = frozenset(),
+    cliques: Sequence[PodClique] = (),
 ) -> GangView:
     by_key = {(p.metadata.namespace, p.metadata.name): p for p in pods}
-    return GangView(seen, members_of(seen, by_key), booked, base_started, lost)
+    groups = seen.spec.pod_groups
+    own = {group.name: pod_clique(group.name, group.min_replicas) for group in groups}
+    own |= {each.metadata.name: each for each in cliques}
+    return GangView(seen, members_of(seen, by_key, own), booked, base_started, lost, own)
+
+
+def pod_clique(name: str, minimum: int, *after: str) -> PodClique:
+    """A PodClique of the set, which waits for the ones named."""
+    meta = Meta(name=name, namespace="default", uid=f"uid-{name}", owner_references=(OWNER,))
+    return PodClique(meta, PodCliqueSpec(minimum, minimum, after))
 
 
 def slots_of(members: tuple[Member, ...]) -> list[tuple[str, int]]:

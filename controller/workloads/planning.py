@@ -1,0 +1,76 @@
+"""What is to be done for a set now: each planner's part, in an order that is right at every prefix.
+
+Pure. What there has to be first is made first; what cannot be made yet, since its owner is not
+there, a planner leaves for the next look, which follows at once.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from controller.workloads import (
+    adopting,
+    autoscalers,
+    claims,
+    cliques,
+    computedomains,
+    gang_bodies,
+    groups,
+    leaving,
+    pods,
+    rights,
+    services,
+    statuses,
+    telling,
+    terminating,
+    updating,
+    withdrawing,
+)
+from controller.workloads.expansion import expand
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.views import SetView
+from controller.workloads.wants import Wanted
+
+Planner: TypeAlias = Callable[[SetView, Wanted, datetime], Iterator[Step]]
+
+PLANNERS: Final[tuple[Planner, ...]] = (
+    groups.steps,
+    cliques.steps,
+    gang_bodies.steps,
+    services.steps,
+    rights.steps,
+    claims.steps,
+    computedomains.steps,
+    pods.steps,
+    autoscalers.steps,
+    leaving.steps,
+    adopting.steps,
+    updating.steps,
+    terminating.steps,
+    withdrawing.steps,
+    statuses.steps,
+    telling.steps,
+)
+
+_ORDER: Final = {Create: 0, Change: 1, Remove: 2, Say: 3, Tell: 4, Again: 5}
+
+
+def plan(view: SetView, now: datetime) -> list[Step]:
+    """List what is to be done: creations before all else, and nothing twice."""
+    if view.metadata.deletion_timestamp is not None:
+        found = leaving.departure(view)
+    else:
+        wanted = expand(view)
+        found = (step for planner in PLANNERS for step in planner(view, wanted, now))
+    return sorted(_each_once(found), key=lambda step: _ORDER[type(step)])
+
+
+def _each_once(steps: Iterator[Step]) -> Iterator[Step]:
+    """Leave out what another planner asked for as well."""
+    removed: set[str] = set()
+    for step in steps:
+        if isinstance(step, Remove):
+            if step.uid and step.uid in removed:
+                continue
+            removed.add(step.uid)
+        yield step

@@ -1,0 +1,148 @@
+"""Pods: made from the live PodClique they belong to, one in each place that is empty. Pure."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from api import names
+from api.jsons import JsonObject
+from api.streams import Pod
+from controller.workloads import (
+    belonging,
+    claims,
+    cliques,
+    computedomains,
+    environment,
+    naming,
+    waiting,
+    withdrawing,
+)
+from controller.workloads.slots import Slots, slots
+from controller.workloads.stepping import Again, Create, Remove, Step
+from controller.workloads.views import Clique, SetView
+from controller.workloads.wants import Wanted, WantedClique
+from kube.resources import PODCLIQUES, PODS
+from policies import gating, membership
+
+Shaping: TypeAlias = Callable[[SetView, WantedClique, int, JsonObject], JsonObject]
+
+# What is done to each pod's spec after all else, in this order; the waiter comes last, since its
+# container shares in nothing.
+SHAPINGS: Final[tuple[Shaping, ...]] = (claims.shaped, computedomains.shaped, waiting.shaped)
+
+# A pod that ends sooner than this after its making is not replaced before: what fails at once
+# would else be made anew without a pause.
+SHORTEST_LIFE: Final = timedelta(seconds=5)
+
+
+def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
+    """Fill empty places, each gang's minimum before any extras; remove pods that are too many."""
+    making, held = _Making(view), withdrawing.held(view, wanted, now)
+    extras: list[Create] = []
+    for clique in wanted.cliques.values():
+        there = view.cliques.get(clique.name)
+        if there is None or cliques.is_leaving(view, clique, there):
+            continue
+        found = slots(view, clique)
+        if found.make and clique.place.gang not in held:
+            made = making.of_clique(clique, there, found.make)
+            first = max(0, clique.minimum - (len(found.referred) - len(found.make)))
+            yield from made[:first]
+            extras += made[first:]
+        yield from _removals(found, now)
+    yield from extras
+
+
+def _removals(found: Slots, now: datetime) -> Iterator[Step]:
+    for pod in found.remove:
+        since = pod.metadata.creation_timestamp
+        if pod.finished and since is not None and now < since + SHORTEST_LIFE:
+            yield Again(since + SHORTEST_LIFE)
+        else:
+            yield Remove(PODS, pod.metadata.name, pod.metadata.uid)
+
+
+class _Making:
+    """Writes the pods of one set."""
+
+    def __init__(self, view: SetView) -> None:
+        self._view = view
+
+    def of_clique(self, clique: WantedClique, there: Clique, places: Sequence[int]) -> list[Create]:
+        """Write the pods of these places; the claims of each must be there."""
+        shared = self._shared(clique, there)
+        labels = self._labels(clique, there)
+        return [
+            Create(PODS, self._body(clique, there, index, (shared, labels)))
+            for index in places
+            if not claims.missing_for(self._view, clique, index)
+        ]
+
+    def _body(
+        self, clique: WantedClique, there: Clique, index: int, shared: tuple[JsonObject, JsonObject]
+    ) -> JsonObject:
+        owner = self._view.metadata
+        spec, labels = shared
+        spec = {**spec, "hostname": naming.hostname(clique.name, index)}
+        for shaping in SHAPINGS:
+            spec = shaping(self._view, clique, index, spec)
+        return {
+            "apiVersion": PODS.api_version,
+            "kind": PODS.kind,
+            "metadata": {
+                "name": naming.pod(owner.uid, clique.name, index),
+                "namespace": owner.namespace,
+                "labels": {**labels, names.POD_INDEX_LABEL: str(index)},
+                "annotations": _annotations(there),
+                "ownerReferences": [belonging.owned_by(PODCLIQUES, there.metadata)],
+            },
+            "spec": spec,
+        }
+
+    def _shared(self, clique: WantedClique, there: Clique) -> JsonObject:
+        """Write what all pods of a clique have in common."""
+        owner = self._view.metadata
+        spec = environment.given(there.spec.pod_spec, environment.of_pod(owner, clique))
+        gates = spec.get("schedulingGates")
+        # Written here and not left to the webhook, whose outage must neither hold up our pods nor
+        # let them start alone. The author's own gates stay: others count on them.
+        spec["schedulingGates"] = gating.gated(gates if isinstance(gates, list) else [])
+        spec["subdomain"] = naming.base_gang(owner.name, clique.place.replica)
+        if self._scheduler:
+            spec["schedulerName"] = self._scheduler
+        priority = self._view.spec.template.priority_class_name
+        if priority and not spec.get("priorityClassName"):
+            spec["priorityClassName"] = priority
+        return spec
+
+    def _labels(self, clique: WantedClique, there: Clique) -> JsonObject:
+        # What a pod is to gangs follows from where its clique stands, not from what is written on
+        # the clique, which more people may change.
+        copied = there.metadata.labels.items()
+        return {
+            **{key: text for key, text in copied if not membership.is_forbidden_label(key)},
+            **belonging.labels_of_clique(self._view.metadata.name, clique),
+            names.PODCLIQUE_LABEL: clique.name,
+        }
+
+    @cached_property
+    def _scheduler(self) -> str:
+        """Name the scheduler that takes the author's place, if any.
+
+        The webhook may have written another name than the author, and all pods of a set go to one.
+        """
+        # No other name is taken from a pod: whoever could forge one would choose the scheduler.
+        pods: Iterator[Pod] = (pod for pods in self._view.pods.values() for pod in pods)
+        taken = any(pod.spec.scheduler_name == names.DEFAULT_SCHEDULER for pod in pods)
+        return names.DEFAULT_SCHEDULER if taken else ""
+
+
+def _annotations(there: Clique) -> JsonObject:
+    forbidden = membership.is_forbidden_annotation
+    written = there.metadata.annotations.items()
+    return {key: text for key, text in written if not forbidden(key) and key not in _NOTES}
+
+
+# What was done with a PodClique is no word of its template.
+_NOTES: Final = frozenset((*names.TERMINATIONS, names.TEMPLATE_HASH_ANNOTATION))
