@@ -155,13 +155,14 @@ def _waits(pod: Pod) -> bool:
 def _is_over(view: PlainView, members: list[Pod]) -> bool:
     """Whether nobody is left of those that the PodGang was made for.
 
-    Namesakes of pods that ran, as a StatefulSet makes them, are none of those.
+    While none was started it serves whoever waits. Afterwards, namesakes of pods that ran, as a
+    StatefulSet makes them, are none of those.
     """
+    if not view.ledger.committed:
+        return not members
     before, rooms = view.before, view.ledger.rooms
     known = [pod for pod in members if pod.metadata.name in before]
-    if view.ledger.committed:
-        return not any(not _waits(pod) or before[pod.metadata.name] in rooms for pod in known)
-    return not known
+    return not any(not _waits(pod) or before[pod.metadata.name] in rooms for pod in known)
 
 
 def _wanted(view: PlainView, members: list[Pod]) -> Wanted:
@@ -209,8 +210,9 @@ def _confirmed(view: PlainView, gang: Gang, members: list[Pod]) -> PlainStep:
     asked = _closeness(view, wishes)
     unknown = (asked,) if isinstance(asked, str) else ()
     enough = len(members) >= wishes.minimum and not unknown
-    # What was whole once stays so: its pods come and go one by one.
-    whole = gang.initialized or enough
+    # What was whole once stays so: its pods come and go one by one. But none is started at first
+    # without the closeness that it asks for.
+    whole = enough or (gang.initialized and (view.ledger.committed or not unknown))
     message = "; ".join((*unknown, *wishes.disagreements))
     said = condition_of(gang.status.conditions, names.INITIALIZED)
     before = (said.status == "True", said.message) if said else (False, "")

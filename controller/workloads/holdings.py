@@ -177,6 +177,11 @@ class Holdings:
             rivals=self._rivals.of(meta.namespace, meta.uid),
         )
 
+    def generation(self, key: Key) -> int:
+        """Tell which generation of a set is known; 0 if there is none."""
+        found = self._sets.get(*key)
+        return found.metadata.generation if found is not None else 0
+
     def strays(self, namespace: str) -> Estate:
         """Find what is left in a namespace of owners that are gone, or is going without one."""
         gone = self._gone.get(namespace, set())

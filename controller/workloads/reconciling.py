@@ -131,10 +131,13 @@ class Reconciler:
     async def _take(self, key: Key, todo: Iterable[Step]) -> dict[Ident, Trouble] | None:
         """Take steps, and give what was refused; None if we may not write any more."""
         refused: dict[Ident, Trouble] = {}
+        generation = self._holdings.generation(key)
 
         async def one(step: Step) -> None:
             try:
                 async with self._room:
+                    if isinstance(step, Say) and self._holdings.generation(key) != generation:
+                        return  # people want something else by now, and come before old news
                     await self._actor.take(step, key[0])
             except ApiError as error:
                 refused[ident(step)] = trouble(step, error)

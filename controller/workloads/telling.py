@@ -82,7 +82,9 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # no
 
 
 def done(view: SetView, carried_out: Iterable[Step]) -> Iterator[Tell]:
-    """Tell of steps that were carried out, a number at a time."""
+    """Tell of steps that were carried out, a number at a time; of a set that goes, nothing."""
+    if view.metadata.deletion_timestamp is not None:
+        return
     made: dict[tuple[Resource, _Whom], list[str]] = defaultdict(list)
     gone: dict[tuple[Resource, _Whom], list[str]] = defaultdict(list)
     for step in carried_out:

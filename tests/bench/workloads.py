@@ -1,37 +1,42 @@
 """`make bench-workloads`: how fast sets become objects, beside a bare client that makes the same.
 
 The floor is measured in the same run: the objects that `workloads` made are read back, and an async
-client with nothing to decide makes them once more in another namespace, as fast as it can. Both use
-one core, and the control plane the other. Nothing places or binds the pods here.
+client with nothing to decide makes them once more in another namespace, as fast as it can, while
+`workloads` does not run. Both use one core, and the control plane the other. Nothing places or
+binds the pods here.
+
+Writes are those the API server counts, whoever makes them, until nobody writes any more.
 """
 
 import argparse
 import asyncio
 import os
+import random
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
 from api import names
 from api.jsons import JsonObject
 from controller import pace
+from controller.workloads import serving
+from controller.workloads.caches import NEEDED, OPTIONAL, caches
+from controller.workloads.reconciling import Reconciler
+from controller.workloads.views import Choices
 from kube.client import Client, Deletion
-from kube.resources import (
-    PODCLIQUES,
-    PODCLIQUESETS,
-    PODGANGS,
-    PODS,
-    SERVICES,
-    Resource,
-)
+from kube.clock import SystemClock
+from kube.objects import Key
+from kube.resources import EVENTS, PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
 from penstock.lab import cluster
 from penstock.lab.install import InstallOptions, install, stop
+from penstock.lab.installation import Installation
 from penstock.lab.progress import Silence
 from penstock.lab.spec import LabSpec
 from tests.bench.harness import Budget, Row, report
@@ -39,12 +44,20 @@ from tests.support.living import connect, engine_set, namespace
 
 # In the order in which they can be made.
 MADE: Final = (SERVICES, PODGANGS, PODCLIQUES, PODS)
+COUNTED: Final = {kind.plural for kind in (*NEEDED, *OPTIONAL, EVENTS)}
+READS: Final = {"GET", "LIST", "WATCH"}
 AT_ONCE: Final = 32  # more does not make the bare client faster
+SETS_AT_ONCE: Final = 32
 PATIENCE: Final = 600.0
 POLL_SECONDS: Final = 0.05
+SETTLED_SECONDS: Final = 3.0  # longer than any status is held back
 HALF_MORE: Final = Budget(1.5, of_ratio=True)
+TWO_SECONDS: Final = Budget(2.0)
+NOTHING: Final = Budget(0.0)
 OUR_CORE: Final = {0}
 METADATA_OF_OURS: Final = ("name", "labels", "annotations", "generateName")
+
+Objects: TypeAlias = dict[Resource, list[JsonObject]]
 
 
 class _Count(msgspec.Struct, rename="camel"):
@@ -56,13 +69,21 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None
 
 
-@dataclass
+@dataclass(frozen=True)
+class Taken:
+    """What something took: seconds until all was there or gone, and writes until it was quiet."""
+
+    seconds: float
+    writes: int
+
+
+@dataclass(frozen=True)
 class Site:
     """A lab with Penstock in it, of which only `workloads` and the webhooks run."""
 
     client: Client
     account: Client  # of `workloads`, who alone may make some of these objects
-    rows: list[Row] = field(default_factory=list)
+    installation: Installation
 
     @asynccontextmanager
     async def space(self) -> AsyncIterator[str]:
@@ -81,14 +102,45 @@ class Site:
                 while await self.count(resource, space) != number:
                     await asyncio.sleep(POLL_SECONDS)
 
-    async def objects(self, resource: Resource, space: str) -> list[JsonObject]:
-        found = await self.client.list_pages(resource, dict, space)
-        return [bare(resource, body) for body in found.items]
+    async def writes(self) -> int:
+        """Ask how many writes there were of the kinds that `workloads` may write."""
+        found = 0.0
+        for line in (await self.client.raw_get("/metrics")).decode().splitlines():
+            if line.startswith("apiserver_request_total{"):
+                said = dict(re.findall(r'(\w+)="([^"]*)"', line))
+                of_pods = said["resource"] == PODS.plural and said["subresource"]
+                if said["verb"] not in READS and said["resource"] in COUNTED and not of_pods:
+                    found += float(line.rsplit(" ", 1)[1])
+        return int(found)
+
+    async def settled(self) -> int:
+        """Wait until nobody writes any more; returns how many writes there were."""
+        async with asyncio.timeout(PATIENCE):
+            before = await self.writes()
+            while True:
+                await asyncio.sleep(SETTLED_SECONDS)
+                now = await self.writes()
+                if now == before:
+                    return now
+                before = now
+
+    async def taken(self, work: Awaitable[None]) -> Taken:
+        before = await self.settled()
+        begun = time.perf_counter()
+        await work
+        seconds = time.perf_counter() - begun
+        return Taken(seconds, await self.settled() - before)
+
+    async def objects(self, space: str) -> Objects:
+        found: Objects = {}
+        for resource in MADE:
+            listed = await self.client.list_pages(resource, dict, space)
+            found[resource] = [bare(resource, body) for body in listed.items]
+        return found
 
     async def make(self, resource: Resource, bodies: Iterable[object], space: str) -> None:
         """Make objects with nothing in the way: the least that making them can cost."""
-        requests = [partial(self._create, resource, body, space) for body in bodies]
-        await sound(requests)
+        await sound([partial(self._create, resource, body, space) for body in bodies])
 
     async def _create(self, resource: Resource, body: object, space: str) -> None:
         await self._who(resource).create(resource, body, space)
@@ -142,41 +194,81 @@ def expected(gangs: int, pods: int) -> dict[Resource, int]:
     return {SERVICES: gangs, PODGANGS: gangs, PODCLIQUES: gangs, PODS: gangs * pods}
 
 
-async def many_sets(site: Site, sets: int, pods: int) -> None:
-    """Make many small sets, and then all that came of them once more."""
-    called = [f"s{number}" for number in range(sets)]
-    bodies = [engine_set(name, pods=pods, gpus=1) for name in called]
+def small_sets(number: int, pods: int) -> dict[str, JsonObject]:
+    called = [f"s{index}" for index in range(number)]
+    return {name: engine_set(name, pods=pods, gpus=1) for name in called}
 
-    async def ours(space: str) -> None:
-        await site.make(PODCLIQUESETS, bodies, space)
-        await site.until(expected(sets, pods), space)
 
+async def create_sets(site: Site, sets: dict[str, JsonObject], pods: int, space: str) -> None:
+    await site.make(PODCLIQUESETS, sets.values(), space)
+    await site.until(expected(len(sets), pods), space)
+
+
+async def many_sets(site: Site, number: int, pods: int) -> tuple[Taken, Objects]:
+    """Make many small sets, and take them away again."""
+    sets = small_sets(number, pods)
     async with site.space() as space:
-        taken = await seconds(ours(space))
-        made = {resource: await site.objects(resource, space) for resource in MADE}
-        await site.unmake(PODCLIQUESETS, called, space)
-        await site.until(expected(0, 0), space)
-    # Sets that want nothing, so that only the bare client makes something.
-    paused = [engine_set(name, pods=pods, gpus=1, replicas=0) for name in called]
+        taken = await site.taken(create_sets(site, sets, pods, space))
+        made = await site.objects(space)
+        await site.unmake(PODCLIQUESETS, [*sets], space)
+        await site.until({**expected(0, 0), PODCLIQUESETS: 0}, space)
+        return taken, made
 
-    async def floor(space: str) -> None:
-        await site.make(PODCLIQUESETS, paused, space)
+
+async def one_set(site: Site, replicas: int, pods: int) -> tuple[list[Taken], Objects]:
+    """Scale one set up, halfway down, and to nothing."""
+    async with site.space() as space:
+        await site.make(PODCLIQUESETS, [engine_set("s", pods=pods, gpus=1, replicas=0)], space)
+
+        async def to(number: int) -> None:
+            await site.scale("s", number, space)
+            await site.until(expected(number, pods), space)
+
+        up = await site.taken(to(replicas))
+        made = await site.objects(space)
+        down = await site.taken(to(replicas // 2))
+        out = await site.taken(to(0))
+        await site.unmake(PODCLIQUESETS, ["s"], space)
+        return [up, down, out], made
+
+
+async def bare_sets(site: Site, number: int, pods: int, made: Objects) -> float:
+    """Make many small sets, and all that came of them, with nothing to decide."""
+    sets = small_sets(number, pods)
+
+    async def everything(space: str) -> None:
+        await site.make(PODCLIQUESETS, sets.values(), space)
         for resource in MADE:
             await site.make(resource, made[resource], space)
 
     async with site.space() as space:
-        least = await seconds(floor(space))
-        await site.until(expected(sets, pods), space)
+        least = await seconds(everything(space))
         await clear(site, space, made)
-    site.rows.append(Row(f"{sets} sets of {pods} pods created", taken, "s", least, HALF_MORE))
+        await site.unmake(PODCLIQUESETS, [*sets], space)
+    return least
 
 
-async def clear(site: Site, space: str, made: dict[Resource, list[JsonObject]]) -> float:
-    """Delete what the bare client made; returns how long that took."""
-    begun = time.perf_counter()
+async def bare_scaling(site: Site, replicas: int, made: Objects) -> list[float]:
+    """Make what one set consisted of, delete half of it, and the rest."""
+    half = replicas // 2
+
+    async def floor(space: str) -> None:
+        for resource in MADE:
+            await site.make(resource, made[resource], space)
+
+    async with site.space() as space:
+        up = await seconds(floor(space))
+        cut = {resource: half * len(bodies) // replicas for resource, bodies in made.items()}
+        upper = {resource: bodies[cut[resource] :] for resource, bodies in made.items()}
+        lower = {resource: bodies[: cut[resource]] for resource, bodies in made.items()}
+        down = await seconds(clear(site, space, upper))
+        return [up, down, await seconds(clear(site, space, lower))]
+
+
+async def clear(site: Site, space: str, made: Objects) -> None:
+    """Delete what the bare client made."""
     for resource in reversed(MADE):
         await site.unmake(resource, [name_of(body) for body in made[resource]], space)
-    return time.perf_counter() - begun
 
 
 def name_of(body: JsonObject) -> str:
@@ -185,44 +277,61 @@ def name_of(body: JsonObject) -> str:
     return str(metadata["name"])
 
 
-async def one_set(site: Site, replicas: int, pods: int) -> None:
-    """Scale one set up, halfway down, and to nothing."""
-    half = replicas // 2
+async def resync(site: Site, number: int, pods: int) -> list[Row]:
+    """Look at many settled sets, in this process, where nothing is to be done.
+
+    `workloads` is stopped for it, and stays so.
+    """
+    sets = small_sets(number, pods)
     async with site.space() as space:
-        await site.make(PODCLIQUESETS, [engine_set("s", pods=pods, gpus=1, replicas=0)], space)
-
-        async def to(number: int) -> None:
-            await site.scale("s", number, space)
-            await site.until(expected(number, pods), space)
-
-        up = await seconds(to(replicas))
-        made = {resource: await site.objects(resource, space) for resource in MADE}
-        down = await seconds(to(half))
-        out = await seconds(to(0))
-
-    async def floor(space: str) -> None:
-        for resource in MADE:
-            await site.make(resource, made[resource], space)
-
-    async with site.space() as space:
-        least_up = await seconds(floor(space))
-        halves = [
-            {
-                resource: bodies[half * len(bodies) // replicas :]
-                for resource, bodies in made.items()
-            },
-            {
-                resource: bodies[: half * len(bodies) // replicas]
-                for resource, bodies in made.items()
-            },
-        ]
-        least_down = await clear(site, space, halves[0])
-        least_out = await clear(site, space, halves[1])
-    site.rows += [
-        Row(f"1 set scaled 0 to {replicas} replicas of {pods} pods", up, "s", least_up, HALF_MORE),
-        Row(f"scaled {replicas} to {half}", down, "s", least_down, HALF_MORE),
-        Row(f"scaled {half} to 0", out, "s", least_out, HALF_MORE),
+        await create_sets(site, sets, pods, space)
+        await site.settled()
+        await asyncio.to_thread(site.installation.stop_component, "workloads")
+        before = await site.settled()
+        first, again = await looks(site.account, {(space, name) for name in sets})
+        writes = await site.settled() - before
+        await site.unmake(PODCLIQUESETS, [*sets], space)
+    return [
+        Row(f"{number} settled sets looked at after a start", first, "s"),
+        Row(f"{number} settled sets looked at again", again, "s", budget=TWO_SECONDS),
+        Row("writes of both", writes, "writes", budget=NOTHING),
     ]
+
+
+async def looks(account: Client, keys: set[Key]) -> tuple[float, float]:
+    """Look at all sets twice; returns how long each took. The first reads every object."""
+    known = caches(account, random.Random(0))  # noqa: S311 (no secret)
+    kinds = [*NEEDED, *await serving.served(account, OPTIONAL)]
+    async with asyncio.TaskGroup() as group:
+        following = [group.create_task(known.all[kind].run()) for kind in kinds]
+        for kind in kinds:
+            await known.all[kind].synced()
+        # It puts all sets it sees into its queue.
+        reconciler = Reconciler(account, SystemClock(), known, lambda: True, Choices(), "bench")
+        following.append(group.create_task(reconciler.voice.run()))
+        first = await seconds(emptied(reconciler, keys))
+        for key in keys:
+            reconciler.queue.add(key)
+        again = await seconds(emptied(reconciler, keys))
+        for task in following:
+            task.cancel()
+    return first, again
+
+
+async def emptied(reconciler: Reconciler, keys: set[Key]) -> None:
+    """Work until all keys have been looked at and none waits."""
+    left, done = {*keys}, asyncio.Event()
+
+    async def look(key: Key) -> None:
+        await reconciler.reconcile(key)
+        left.discard(key)
+        if not left and not len(reconciler.queue):
+            done.set()
+
+    working = asyncio.create_task(reconciler.queue.run(look, SETS_AT_ONCE))
+    await done.wait()
+    working.cancel()
+    await asyncio.wait([working])
 
 
 @asynccontextmanager
@@ -239,29 +348,48 @@ async def site() -> AsyncIterator[Site]:
         os.sched_setaffinity(0, OUR_CORE)
         token = installation.kubeconfig(names.WORKLOADS_ACCOUNT)
         async with connect(lab.kubeconfig, "bench") as client, connect(token, "bench") as account:
-            yield Site(client, account)
+            yield Site(client, account, installation)
         stop(lab.directory)
     finally:
         await cluster.down(spec.name, Silence())
 
 
 async def measure(options: argparse.Namespace) -> list[Row]:
-    sets: int = options.sets
+    sets, replicas, pods = options.sets, options.replicas, 2
     async with site() as there:
-        await many_sets(there, 20, 2)  # warms everybody up
-        there.rows.clear()
-        await many_sets(there, sets, 2)
-        await one_set(there, options.replicas, 2)
-        return there.rows
+        await many_sets(there, 20, pods)  # warms everybody up
+        many, of_many = await many_sets(there, sets, pods)
+        scaled, of_one = await one_set(there, replicas, pods)
+        resynced = await resync(there, options.resynced, pods)
+        least = await bare_sets(there, sets, pods, of_many)
+        least_scaled = await bare_scaling(there, replicas, of_one)
+    half = replicas // 2
+    a_gang = sum(expected(1, pods).values())
+    figures = (
+        (f"{sets} sets of {pods} pods created", many, least, sets * (a_gang + 1)),
+        (f"1 set scaled 0 to {replicas} replicas", scaled[0], least_scaled[0], replicas * a_gang),
+        (f"scaled {replicas} to {half}", scaled[1], least_scaled[1], (replicas - half) * a_gang),
+        (f"scaled {half} to 0", scaled[2], least_scaled[2], half * a_gang),
+    )
+    times = [Row(what, took.seconds, "s", floor, HALF_MORE) for what, took, floor, _ in figures]
+    writes = [
+        Row(f"writes an object, {what}", took.writes / objects, "writes", 1.0)
+        for what, took, _, objects in figures
+    ]
+    return [*times, *resynced, *writes]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=500)
     parser.add_argument("--replicas", type=int, default=500)
+    parser.add_argument("--resynced", type=int, default=1000)
     options = parser.parse_args()
     rows = asyncio.run(measure(options))
-    report("workloads", rows, {"sets": options.sets, "replicas": options.replicas})
+    settings: JsonObject = {
+        "sets": options.sets, "replicas": options.replicas, "resynced": options.resynced
+    }  # fmt: skip
+    report("workloads", rows, settings)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def test_lives_at_a_real_api_server(other_lab: Lab) -> None:
             run_state_machine_as_test(
                 RealLife,
                 settings=settings(
-                    max_examples=10,
+                    max_examples=5,
                     stateful_step_count=20,
                     deadline=None,
                     derandomize=True,

@@ -134,7 +134,7 @@ async def test_get_and_describe_tell_what_each_set_waits_for(
         "pclq", "broken-0-c", "2 crashed or started without getting ready", "InsufficientReadyPods"
     )
     # What has been said is not said again, whatever it waits for.
-    await cluster.quiet("podcliquesets", "podcliques", "podgangs", "events")
+    await cluster.quiet("podcliquesets", "podcliques", "podgangs")
 
 
 async def test_a_refused_pod_is_told_with_the_api_servers_words(

@@ -242,8 +242,8 @@ async def test_a_gang_that_finds_no_room_gives_up_what_it_has_once_and_waits_who
         await cluster.client.delete(PODS, victim.metadata.name, cluster.namespace)
 
         async def waits_whole() -> Census | None:
-            now = await census(cluster)
             found = await cluster.client.list_pages(PODS, Pod, cluster.namespace)
+            now = await census(cluster)
             gated = len(found.items) == 2 and all(names.GATE in pod.gates for pod in found.items)
             return now if gated and now.gangs != before.gangs else None
 

@@ -170,6 +170,7 @@ def test_a_gang_that_runs_keeps_its_closeness_when_its_topology_goes() -> None:
     view = close_view(pod)
     view = after(view, decide(view))
     view = after(view, decide(view))
+    view = replace(view, ledger=ledger({0: "n0"}))
     assert isinstance(decide(replace(view, topologies={})), Confirm)
     gone = after(replace(view, topologies={}), decide(replace(view, topologies={})))
     assert decide(gone) == Rest()
@@ -273,6 +274,30 @@ def test_pods_that_come_when_all_others_are_gone_begin_anew_as_a_whole() -> None
     step = decide(view)
     assert isinstance(step, Unmake)
     assert isinstance(decide(after(view, step)), Make)
+
+
+def test_a_gang_of_which_none_was_started_serves_whoever_waits() -> None:
+    """Else a Deployment whose pods are replaced all the time has PodGangs made all the time."""
+    view = seen(A, B, C)
+    for _ in range(2):
+        view = after(view, decide(view))
+    step = decide(replace(view, pods=(D,)))
+    assert isinstance(step, Amend)
+    assert slots(step) == {0: "d"}
+    assert isinstance(decide(replace(view, pods=())), Unmake)
+
+
+def test_a_gang_that_was_whole_waits_again_while_its_new_pods_ask_for_what_is_not_there() -> None:
+    view = close_view(plain("a", size="1"))
+    for _ in range(2):
+        view = after(view, decide(view))
+    assert decide(view) == Rest()
+    other = plain("b", size="1", labels={**CLOSE, names.TOPOLOGY_LABEL: "other"})
+    view = replace(view, pods=(other,))
+    view = after(view, decide(view))
+    said = decide(view)
+    assert isinstance(said, Confirm)
+    assert not said.whole
 
 
 def test_namesakes_without_room_begin_anew_too() -> None:

@@ -84,6 +84,13 @@ def test_what_is_removed_is_told_of_where_it_was() -> None:
     ]
 
 
+def test_of_a_set_that_goes_nothing_is_told() -> None:
+    meta = msgspec.structs.replace(VIEW.metadata, deletion_timestamp=NOW)
+    steps: list[Step] = [Remove(PODGANGS, "demo-0", "uid-demo-0")]
+    assert list(telling.done(VIEW, steps))
+    assert list(telling.done(replace(VIEW, metadata=meta), steps)) == []
+
+
 def test_a_set_without_news_has_no_events() -> None:
     assert told(VIEW) == []
 

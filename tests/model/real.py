@@ -23,7 +23,7 @@ from kube.clock import Clock, SystemClock
 from kube.errors import Unreachable, from_answer
 from kube.transport import Call, Patience, Transport
 from tests.model.memory import Memory, Target, Wire, part
-from tests.model.player import PODS, Player, listed
+from tests.model.player import PODS, Player, listed, path
 from tests.model.stage import NAMESPACE, Stage
 from tests.support.asking import Asker
 from tests.support.manualclock import ManualClock, settle
@@ -40,6 +40,7 @@ KINDS: Final = (
 _KUBERNETES: Final = ("api/v1/services", "default", "kubernetes")
 _PAUSE: Final = 0.03
 _PATIENCE: Final = 300
+_CLOSING: Final = 0.1  # seconds that connections take to close
 
 
 class Mirror(Memory):
@@ -79,8 +80,8 @@ class Mirror(Memory):
     @override
     def answer(self, call: Call) -> JsonObject:
         body = msgspec.json.decode(call.body) if call.body else None
-        path = call.path + "?fieldManager=player" * (call.method != "DELETE")
-        seen = self._asker.ask(call.method, path, body, media=call.content_type)
+        where = call.path + "?fieldManager=player" * (call.method != "DELETE")
+        seen = self._asker.ask(call.method, where, body, media=call.content_type)
         if not seen.done and seen.code != 404:
             raise from_answer(seen.code, seen.body)
         self.look(Target.of(call.path).kind)
@@ -104,7 +105,7 @@ class RealPlayer(Player):
             "metadata": {"name": name},
             "target": {"kind": "Node", "name": "nowhere"},
         }
-        self.create(f"{PODS}/{name}/binding", body)
+        self._send("POST", path(PODS, self.namespace, name, "binding"), body)
 
 
 class RealTransport(Transport):
@@ -169,6 +170,11 @@ class RealStage(Stage):
     @override
     def connect(self) -> Client:
         return RealClient(self._credentials, self.wire, self._mirror, self.clock)
+
+    @override
+    async def kill(self) -> None:
+        await super().kill()
+        await asyncio.sleep(_CLOSING)
 
     @override
     async def some_time(self, instants: int) -> None:
