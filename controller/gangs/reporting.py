@@ -107,9 +107,11 @@ def _phase(view: GangView) -> Phase:
 
 
 def _runs(view: GangView) -> bool:
-    """Whether every clique has its minimum running."""
-    return all(
+    """Whether every clique has its minimum running. One scaled to nothing lacks nothing."""
+    asked = [group for group in view.gang.spec.pod_groups if group.pod_references]
+    # Before all is made, that a gang refers to nothing says nothing.
+    return bool(asked or view.gang.initialized) and all(
         sum(m.pod.status.phase == "Running" for m in view.of_clique(group.name))
         >= max(1, group.min_replicas)
-        for group in view.gang.spec.pod_groups
+        for group in asked
     )

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from api.jsons import JsonObject
 from api.podclique import PodCliqueSpec, PodCliqueStatus
-from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
+from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus, SetTemplate
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
 from api.streams import Custom, Meta, Pod
 from api.topology import ClusterTopologyBindingSpec
@@ -125,6 +125,12 @@ class Holdings:
                 self._set_specs.of(found),
                 PodCliqueSetStatus.model_validate_json(bytes(found.status)),
             ),
+            lambda: (
+                PodCliqueSetSpec.model_construct(
+                    replicas=0, template=SetTemplate.model_construct(cliques=[])
+                ),
+                PodCliqueSetStatus(),
+            ),
         )
 
     def _group(self, found: Custom) -> Group | None:
@@ -135,6 +141,11 @@ class Holdings:
                 self._group_specs.of(found),
                 PodCliqueScalingGroupStatus.model_validate_json(bytes(found.status)),
             ),
+            lambda: Group(
+                found.metadata,
+                PodCliqueScalingGroupSpec.model_construct(replicas=0, clique_names=[]),
+                PodCliqueScalingGroupStatus(),
+            ),
         )
 
     def _clique(self, found: Custom) -> Clique | None:
@@ -144,6 +155,11 @@ class Holdings:
                 found.metadata,
                 self._clique_specs.of(found),
                 PodCliqueStatus.model_validate_json(bytes(found.status)),
+            ),
+            lambda: Clique(
+                found.metadata,
+                PodCliqueSpec.model_construct(replicas=0, pod_spec={}),
+                PodCliqueStatus(),
             ),
         )
 
@@ -307,13 +323,18 @@ def _uids(things: Mapping[str, Group] | Mapping[str, Clique]) -> Iterable[str]:
     return [thing.metadata.uid for thing in things.values()]
 
 
-def _reading(found: Custom, read: Callable[[], T]) -> T | None:
-    """Read an object, or say in the log why it cannot be read and is left as it is."""
+def _reading(found: Custom, read: Callable[[], T], blank: Callable[[], T]) -> T | None:
+    """Read an object, or say in the log why it cannot be read and is left as it is.
+
+    Of one that is on its way out nothing more is wanted than that it can go.
+    """
     try:
         return read()
     except ValidationError as error:
-        # Admission refuses such a one, but not what was stored before it was there.
         meta = found.metadata
+        if meta.deletion_timestamp is not None:
+            return blank()
+        # Admission refuses such a one, but not what was stored before it was there.
         _log.error("%s/%s cannot be read and is left alone: %s", meta.namespace, meta.name, error)
         return None
 

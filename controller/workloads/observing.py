@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
+from api import names
 from api.models import (
     Condition,
     LastError,
@@ -19,6 +20,16 @@ from controller.workloads.views import Trouble
 S = TypeVar("S", bound=Status)
 
 _MOST_ERRORS: Final = 16
+_OURS: Final = frozenset(
+    {
+        names.MIN_AVAILABLE_BREACHED,
+        names.CLIQUE_SCHEDULED,
+        names.GANG_TERMINATION,
+        names.PROGRESSING,
+        names.TOPOLOGY_UNAVAILABLE,
+        names.STARTUP_IMPOSSIBLE,
+    }
+)
 _LONGEST: Final = 1024  # characters of a sentence; API servers quote whole objects
 
 
@@ -75,10 +86,10 @@ def operation(
 def status(before: S, said: Mapping[str, object]) -> S:
     """Give the status that says this: the one there was, if it says the same.
 
-    In which order conditions stand says nothing.
+    In which order conditions stand says nothing, and what others say is theirs.
     """
     known = vars(before)
-    conditions = {c.type: c for c in before.conditions}
+    conditions = {c.type: c for c in before.conditions if c.type in _OURS}
     new = said["conditions"]
     same = isinstance(new, list) and conditions == {c.type: c for c in new}
     if same and all(known[key] == what for key, what in said.items() if key != "conditions"):

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Final, TypeAlias
 
 from controller import pace
 from controller.workloads import leaving, planning, telling
@@ -38,15 +38,23 @@ _REST: Final = 3.0
 
 
 @dataclass(frozen=True)
-class _Refused:
-    """What the API server refused of a set's steps, and until when it is not asked again."""
+class _Refusal:
+    """What the API server has refused so often, and until when it is not asked again."""
 
-    steps: Mapping[Ident, Trouble] = field(default_factory=dict)
-    until: float = 0.0
-    times: int = 0
+    trouble: Trouble
+    until: float
+    times: int
+
+    @classmethod
+    def of(cls, trouble: Trouble, now: float, before: "_Refusal | None") -> "_Refusal":
+        """Have a step wait, the longer the more often it was refused; others wait for none."""
+        times = before.times if before else 0
+        wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(times, 16))
+        return cls(trouble, now + wait, times + 1)
 
 
-_NOTHING: Final = _Refused()
+# By step: one that can never be taken holds up no other.
+_Refused: TypeAlias = Mapping[Ident, _Refusal]
 
 
 class Reconciler:
@@ -79,13 +87,15 @@ class Reconciler:
             await self._clear(key)
             return
         begun = self._clock.monotonic()
-        refused = self._refused.get(key, _NOTHING)
-        view = self._holdings.view(key, self._choices, tuple(refused.steps.values()))
+        troubles = tuple(each.trouble for each in self._refused.get(key, {}).values())
+        view = self._holdings.view(key, self._choices, troubles)
         if view is None:
             for memory in (self._refused, self._spoken, self._resting):
                 memory.pop(key, None)
+            # It may have gone while nobody looked, and have left what cannot go without us.
+            self.queue.add((key[0], ""))
             return
-        if is_too_large(view) and view.metadata.deletion_timestamp is None:
+        if view.metadata.deletion_timestamp is None and is_too_large(view):
             # The definition refuses it; this one was stored or scaled before that was there.
             _log.error("%s/%s asks for too many pods and is left alone", *key)
             return
@@ -108,12 +118,11 @@ class Reconciler:
             self._resting.pop(key, None)
 
     async def _work(self, key: Key, steps: list[Step]) -> list[Step]:
-        before = self._refused.get(key, _NOTHING)
-        due = self._clock.monotonic() >= before.until
+        before, now = self._refused.get(key, {}), self._clock.monotonic()
         todo: list[Step] = []
-        kept: dict[Ident, Trouble] = {}
+        kept: dict[Ident, _Refusal] = {}
         for step in steps:
-            if not due and (found := before.steps.get(ident(step))):
+            if (found := before.get(ident(step))) and now < found.until:
                 kept[ident(step)] = found
             elif isinstance(step, Again):
                 self.queue.add_after(key, (step.at - self._clock.now()).total_seconds())
@@ -153,7 +162,7 @@ class Reconciler:
         self,
         key: Key,
         before: _Refused,
-        kept: Mapping[Ident, Trouble],
+        kept: _Refused,
         refused: Mapping[Ident, Trouble],
     ) -> None:
         if not kept and not refused:
@@ -161,18 +170,17 @@ class Reconciler:
                 self.queue.add(key)  # to say that all is well again
             return
         now = self._clock.monotonic()
+        anew = {step: _Refusal.of(refused[step], now, before.get(step)) for step in refused}
+        found = {**kept, **anew}
+        wait = min(each.until for each in found.values()) - now
         if refused:
-            wait = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(before.times, 16))
-            until, times = now + wait, before.times + 1
             _log.warning(
                 "%s/%s: refused %d times, trying again in %.2f s: %s",
                 *key, len(refused), wait, next(iter(refused.values())).description,
             )  # fmt: skip
-        else:
-            until, times = before.until, before.times
-        self._refused[key] = _Refused({**kept, **refused}, until, times)
-        self.queue.add_after(key, until - now)
-        if {*kept, *refused} != {*before.steps}:
+        self._refused[key] = found
+        self.queue.add_after(key, wait)
+        if found.keys() != before.keys():
             self.queue.add(key)  # to say so
 
     def _worded(self, key: Key, steps: list[Step], now: float) -> Iterator[Step]:
@@ -201,5 +209,7 @@ class Reconciler:
             _log.info(
                 "%s/%s is left to garbage collection: %s", key[0], left.name, left.description
             )
+        if refused:
+            self.queue.retry(key)  # collection takes no finalizer of ours off
         if not todo:
             self._holdings.settled(key[0])

@@ -47,9 +47,10 @@ def _body(view: SetView, replica: int, name: str, there: Thing | None) -> JsonOb
             "clusterIP": "None",
             # One more word in it, and pods would lose their names.
             "selector": {**dict.fromkeys(_selected_by(there)), **own},
-            "publishNotReadyAddresses": (
-                True if config is None else config.publish_not_ready_addresses
-            ),
+            # The API server leaves out what is false.
+            "publishNotReadyAddresses": config is None
+            or config.publish_not_ready_addresses
+            or None,
         },
     }
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from api import names
+from api.cliques import MAX_REPLICAS
 from api.streams import Pod
 from controller.workloads import budgets, naming
 from controller.workloads.views import SetView
@@ -127,8 +128,9 @@ def _referred_before(
     named -= {pod.metadata.name for pods in holders.values() for pod in pods}
     if not named:
         return []
-    # Which place a name stands for is found by trying; hardly ever is one so far out.
-    reach = max((*holders, len(named) + len(holders))) + _REACH
+    # Which place a name stands for is found by trying; hardly ever is one so far out. No further
+    # than a clique can reach: a pod that we did not make may have any number in its host name.
+    reach = min(max((*holders, len(named) + len(holders))), MAX_REPLICAS) + _REACH
     return [
         index
         for index in range(reach)

@@ -18,6 +18,7 @@ from controller.workloads.wants import Wanted, WantedClique
 WAITER: Final = "grove-initc"
 POD_INFO_VOLUME: Final = "pod-info-vol"
 TOKEN_VOLUME: Final = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
+SHARED_PROCESSES: Final = "shareProcessNamespace"
 POD_INFO_PATH: Final = "/var/grove/pod-info"
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 
@@ -41,11 +42,13 @@ _SECURITY: Final[JsonObject] = {
 def way(view: SetView) -> Startup:
     """Say how this set's cliques wait: as its annotation says, else as whoever runs Penstock does.
 
-    The init way takes an image. Where none is known it is the gate all the same: the order holds,
-    and `way_trouble` says why.
+    The init way takes an image, and pods whose containers do not see into each other. Without
+    these it is the gate all the same: the order holds, and `way_trouble` says why.
     """
     asked = _asked(view)
-    return Startup.GATE if asked is Startup.INIT and not view.choices.waiter_image else asked
+    if asked is Startup.INIT and not (view.choices.waiter_image and _keeps_the_token(view)):
+        return Startup.GATE
+    return asked
 
 
 def way_trouble(view: SetView) -> str:
@@ -56,6 +59,12 @@ def way_trouble(view: SetView) -> str:
         return (
             f"the annotation {names.STARTUP_ANNOTATION} is {written!r} and must be {ways};"
             f" its cliques wait by {way(view)} meanwhile"
+        )
+    if _asked(view) is not way(view) and view.choices.waiter_image:
+        return (
+            "its cliques are to wait in init containers, but share one process namespace with"
+            " them, so that others could take the waiter's token: they wait behind the gate"
+            f" instead; leave out {SHARED_PROCESSES} or {names.STARTUP_ANNOTATION}"
         )
     if _asked(view) is not way(view):
         return (
@@ -84,12 +93,20 @@ def shaped(view: SetView, clique: WantedClique, _index: int, spec: JsonObject) -
         made[kind] = [_without_our_volumes(each) for each in _items(spec.get(kind))]
     made["initContainers"] = [*_items(made["initContainers"]), _container(view, clique)]
     made["volumes"] = [*_items(spec.get("volumes")), *_volumes(view.metadata.name)]
+    # A clique that was changed by hand may say what the set's template does not.
+    made.pop(SHARED_PROCESSES, None)
     return made
 
 
 def _asked(view: SetView) -> Startup:
     written = view.metadata.annotations.get(names.STARTUP_ANNOTATION, "")
     return Startup(written) if written in list(Startup) else view.choices.startup
+
+
+def _keeps_the_token(view: SetView) -> bool:
+    """Tell whether none of the set's templates has containers that see each other's files."""
+    cliques = view.spec.template.cliques
+    return not any(clique.spec.pod_spec.get(SHARED_PROCESSES) for clique in cliques)
 
 
 def _container(view: SetView, clique: WantedClique) -> JsonObject:

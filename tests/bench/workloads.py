@@ -12,7 +12,6 @@ are none of them: they follow in their own time.
 import argparse
 import asyncio
 import os
-import random
 import re
 import secrets
 import time
@@ -27,13 +26,8 @@ import msgspec
 from api import names
 from api.jsons import JsonObject
 from controller import pace
-from controller.workloads import serving
-from controller.workloads.caches import NEEDED, OPTIONAL, caches
-from controller.workloads.reconciling import Reconciler
-from controller.workloads.views import Choices
+from controller.workloads.caches import NEEDED, OPTIONAL
 from kube.client import Client, Deletion
-from kube.clock import SystemClock
-from kube.objects import Key
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
 from penstock.lab import cluster
 from penstock.lab.install import InstallOptions, install, stop
@@ -41,6 +35,7 @@ from penstock.lab.installation import Installation
 from penstock.lab.progress import Silence
 from penstock.lab.spec import LabSpec
 from tests.bench.harness import Budget, Row, report
+from tests.bench.workloads_looking import looks
 from tests.support.living import connect, engine_set, namespace
 
 # In the order in which they can be made.
@@ -48,7 +43,6 @@ MADE: Final = (SERVICES, PODGANGS, PODCLIQUES, PODS)
 COUNTED: Final = {kind.plural for kind in (*NEEDED, *OPTIONAL)}
 READS: Final = {"GET", "LIST", "WATCH"}
 AT_ONCE: Final = 32  # more does not make the bare client faster
-SETS_AT_ONCE: Final = 32
 WARM_SETS: Final = 20
 PATIENCE: Final = 600.0
 POLL_SECONDS: Final = 0.05
@@ -57,7 +51,8 @@ HALF_MORE: Final = Budget(1.5, of_ratio=True)
 TWO_SECONDS: Final = Budget(2.0)
 NOTHING: Final = Budget(0.0)
 OUR_CORE: Final = {0}
-METADATA_OF_OURS: Final = ("name", "labels", "annotations", "generateName")
+METADATA_OF_OURS: Final = ("name", "labels", "annotations", "generateName", "finalizers")
+FREED: Final[JsonObject] = {"metadata": {"finalizers": None}}
 
 Objects: TypeAlias = dict[Resource, list[JsonObject]]
 
@@ -161,6 +156,9 @@ class Site:
         await sound([partial(self._delete, resource, name, space) for name in names])
 
     async def _delete(self, resource: Resource, name: str, space: str) -> None:
+        if resource is PODCLIQUES:
+            # They have a finalizer, and whoever deletes one has to take it off.
+            await self._who(resource).merge_patch(resource, name, FREED, space)
         await self._who(resource).delete(resource, name, space, Deletion())
 
     def _who(self, resource: Resource) -> Client:
@@ -308,42 +306,6 @@ async def resync(site: Site, number: int, pods: int) -> list[Row]:
         Row(f"{number} settled sets looked at again", again, "s", budget=TWO_SECONDS),
         Row("writes of both", writes, "writes", budget=NOTHING),
     ]
-
-
-async def looks(account: Client, keys: set[Key]) -> tuple[float, float]:
-    """Look at all sets twice; returns how long each took. The first reads every object."""
-    known = caches(account, random.Random(0))  # noqa: S311 (no secret)
-    kinds = [*NEEDED, *await serving.served(account, OPTIONAL)]
-    async with asyncio.TaskGroup() as group:
-        following = [group.create_task(known.all[kind].run()) for kind in kinds]
-        for kind in kinds:
-            await known.all[kind].synced()
-        # It puts all sets it sees into its queue.
-        reconciler = Reconciler(account, SystemClock(), known, lambda: True, Choices(), "bench")
-        following.append(group.create_task(reconciler.voice.run()))
-        first = await seconds(emptied(reconciler, keys))
-        for key in keys:
-            reconciler.queue.add(key)
-        again = await seconds(emptied(reconciler, keys))
-        for task in following:
-            task.cancel()
-    return first, again
-
-
-async def emptied(reconciler: Reconciler, keys: set[Key]) -> None:
-    """Work until all keys have been looked at and none waits."""
-    left, done = {*keys}, asyncio.Event()
-
-    async def look(key: Key) -> None:
-        await reconciler.reconcile(key)
-        left.discard(key)
-        if not left and not len(reconciler.queue):
-            done.set()
-
-    working = asyncio.create_task(reconciler.queue.run(look, SETS_AT_ONCE))
-    await done.wait()
-    working.cancel()
-    await asyncio.wait([working])
 
 
 @asynccontextmanager

@@ -320,15 +320,20 @@ def test_columns_show_what_people_look_for(kubectl: Kubectl) -> None:
     status = {
         "replicas": 3, "readyReplicas": 2, "scheduledReplicas": 2, "scheduleGatedReplicas": 1,
         "conditions": [breached | {"message": "", "lastTransitionTime": since}],
+        "lastOperation": {
+            "type": "Reconcile", "state": "Processing",
+            "description": "waits", "lastUpdateTime": since,
+        },
     }  # fmt: skip
     patch = ("--subresource=status", "--type=merge", "-p", json.dumps({"status": status}))
     kubectl.run("patch", "pclq", "shown", *patch, check=True)
     header, row = kubectl.run("get", "pclq", "shown", "-o", "wide", check=True).stdout.splitlines()
-    titles = "NAME MINAVAIL REPLICAS READY SCHEDULED UPDATED AGE GATED MINBREACHED"
+    titles = "NAME MINAVAIL REPLICAS READY SCHEDULED UPDATED STATE AGE GATED MINBREACHED MESSAGE"
     assert set(header.split()) == set(titles.split())
     shown = dict(zip(header.split(), row.split(), strict=True))
     assert (shown["MINAVAIL"], shown["REPLICAS"], shown["READY"]) == ("1", "3", "2")
     assert (shown["UPDATED"], shown["GATED"], shown["MINBREACHED"]) == ("0", "1", "False")
+    assert (shown["STATE"], shown["MESSAGE"]) == ("Processing", "waits")
 
 
 def test_a_binding_has_no_namespace_and_shows_its_widest_level(kubectl: Kubectl) -> None:

@@ -148,7 +148,7 @@ async def test_a_sets_pods_may_not(estate: Estate, spec: JsonObject, says: str) 
         await owner.ask("POST", path, a_set("asking", **spec), dryRun="All")
 
 
-@pytest.mark.parametrize("level", ["set", "clique", "group"])
+@pytest.mark.parametrize("level", ["set", "clique", "group", "template"])
 async def test_no_claims_are_made_that_a_sets_author_may_not_make(
     estate: Estate, level: str
 ) -> None:
@@ -158,8 +158,13 @@ async def test_no_claims_are_made_that_a_sets_author_may_not_make(
     cliques = template["cliques"]
     assert isinstance(cliques, list)
     assert isinstance(cliques[1], dict)
-    sharing = {"set": template, "clique": cliques[1], "group": group}[level]
-    sharing["resourceSharing"] = [{"name": "link", "scope": "AllReplicas"}]
+    if level == "template":
+        request: JsonObject = {"name": "link", "exactly": {"deviceClassName": "links"}}
+        told: JsonObject = {"spec": {"devices": {"requests": [request]}}}
+        template["resourceClaimTemplates"] = [{"name": "link", "templateSpec": told}]
+    else:
+        sharing = {"set": template, "clique": cliques[1], "group": group}[level]
+        sharing["resourceSharing"] = [{"name": "link", "scope": "AllReplicas"}]
     body = changed(a_set("sharing"), "spec", "template", to=template)
     async with estate.acting(AUTHOR) as author:
         with pytest.raises(Forbidden, match="takes the verb create on resourceclaims"):

@@ -27,6 +27,8 @@ from tests.support.installed import Installed
 
 SPACE: Final = "rules-managed"
 CASES: Final[tuple[Managed | Scaled, ...]] = (*MANAGED, *SCALED)
+# What nobody else may make.
+KEEPERS: Final = {"PodClique", "PodCliqueScalingGroup", "PodGang"}
 MERGE: Final = "application/merge-patch+json"
 
 
@@ -76,8 +78,8 @@ async def _heard(server: Server, cases: Iterable[Managed]) -> None:
 
 
 async def _make(server: Server, path: str, body: JsonObject) -> None:
-    # Pods of no gang are a person's to make, and what is made for sets is the keeper's.
-    user = "" if body["kind"] == "Pod" else KEEPER
+    # Guards let the keeper make hardly anything that the person could not.
+    user = KEEPER if body["kind"] in KEEPERS else ""
     answer = await server.ask(Ask("POST", path, body, query={}, user=user))
     assert answer.stored, answer.message
 

@@ -87,6 +87,8 @@ async def test_a_set_its_groups_and_its_cliques_are_scaled_up_and_down(
     refused = kubectl.run("scale", "pclq", "walk-0-router", "--replicas=1")
     assert "replicas is 1, below minAvailable 2" in refused.stderr
     await scaled("pclq walk-0-router", 0, {"walk-0": base(0, 0, 1, router=0)})
+    phase = "--for=jsonpath={.status.phase}=Running"
+    kubectl.run("wait", "pg/walk-0", phase, "--timeout=20s", check=True)
 
     # A member of a group, by hand: its copy alone grows.
     patch = '{"spec": {"replicas": 2}}'

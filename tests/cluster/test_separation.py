@@ -51,6 +51,10 @@ PIN: Operations = [
 NOMINATE: JsonObject = {"status": {"nominatedNodeName": "nowhere"}}
 
 
+# What it did not make for a set, workloads could not take away again.
+OURS: JsonObject = {names.MANAGED_BY_LABEL: names.MANAGED_BY}
+
+
 def a_gated_pod() -> JsonObject:
     """It says nothing of a gang, so that no controller of ours takes an interest in it."""
     return {
@@ -96,7 +100,7 @@ async def test_each_token_is_the_accounts_own(installed: Installed, account: str
 async def test_workloads_makes_pods_of_gangs_and_takes_them_away(installed: Installed) -> None:
     metadata: JsonObject = {
         "name": f"separation-{uuid4().hex[:8]}",
-        "labels": {names.PODGANG_LABEL: "separation-0"},
+        "labels": {names.PODGANG_LABEL: "separation-0", **OURS},
     }
     async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
         name = await make(workloads, {**a_gated_pod(), "metadata": metadata})
@@ -121,12 +125,12 @@ def a_token(name: str, account: str, **more: Json) -> JsonObject:
 
 def a_role(resource: str, verb: str) -> JsonObject:
     rule: JsonObject = {"apiGroups": [""], "resources": [resource], "verbs": [verb]}
-    return {"metadata": {"name": "grove.io:pcs:separated"}, "rules": [rule]}
+    return {"metadata": {"name": "grove.io:pcs:separated", "labels": OURS}, "rules": [rule]}
 
 
 def a_binding(role: str, kind: str, account: str) -> JsonObject:
     return {
-        "metadata": {"name": "grove.io:pcs:separated"},
+        "metadata": {"name": "grove.io:pcs:separated", "labels": OURS},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}],
     }
@@ -182,12 +186,12 @@ async def test_workloads_gives_waiters_what_they_need(installed: Installed) -> N
     async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
         for kind, body in made:
             await workloads.create(kind, body, NAMESPACE)
-        for kind, body in made:
-            metadata = body["metadata"]
-            assert isinstance(metadata, dict)
-            # Kubernetes itself takes the token of an account that there is not.
-            with suppress(NotFound):
-                await workloads.delete(kind, str(metadata["name"]), NAMESPACE)
+        for kind in (ROLES, ROLE_BINDINGS):
+            await workloads.delete(kind, "grove.io:pcs:separated", NAMESPACE)
+    async with installed.person() as person:
+        # Kubernetes itself takes the token of an account that there is not.
+        with suppress(NotFound):
+            await person.delete(SECRETS, "separated-ic-sat", NAMESPACE)
 
 
 @pytest.mark.parametrize("change", [LIFT, PIN, [*PIN, *LIFT]], ids=["lift", "pin", "both"])

@@ -27,6 +27,7 @@ from kube.resources import (
     Resource,
 )
 from tests.support.living import Cluster, Kubectl
+from tests.support.ordered import blocked
 
 pytestmark = pytest.mark.cluster
 
@@ -173,6 +174,8 @@ async def test_a_waiter_waits_with_its_own_account_until_those_before_it_are_up(
         assert process.stderr is not None
         line = await asyncio.wait_for(process.stderr.readline(), 20)
         assert b"serial-0-engine has 0 of 2 pods up" in line
+        why = await blocked(cluster, name.removeprefix("pod/"), "True")
+        assert why.message == "waits for serial-0-engine: 0 of 2 pods ready"
         kubectl.run(
             "annotate", "pods", "-l", "grove.io/podclique=serial-0-engine", f"{NEVER_READY}-",
             check=True,
@@ -180,6 +183,7 @@ async def test_a_waiter_waits_with_its_own_account_until_those_before_it_are_up(
         rest = await asyncio.wait_for(process.stderr.read(), 20)
         assert await asyncio.wait_for(process.wait(), 20) == 0, rest.decode()
         assert rest.splitlines()[-1].endswith(b"all are up")
+        await blocked(cluster, name.removeprefix("pod/"), "False")
     engines = await client.list_pages(PODS, Pod, space, labels="grove.io/podclique=serial-0-engine")
     assert all(pod.containers_ready for pod in engines.items)
 

@@ -59,12 +59,13 @@ def pods_of(seen: SetSeen) -> list[Pod]:
 
 
 async def targets(cluster: Cluster, name: str) -> tuple[str, str, int]:
-    """What an autoscaler scales, and how far."""
+    """What an autoscaler scales, and how far; it must divide by copies, which have several pods."""
 
     async def attempt() -> tuple[str, str, int] | None:
         raw = await cluster.client.raw_get(AUTOSCALERS.path(cluster.namespace, name))
         spec = yaml.safe_load(raw)["spec"]
         target = spec["scaleTargetRef"]
+        assert [m["external"]["target"]["type"] for m in spec["metrics"]] == ["AverageValue"]
         return target["kind"], target["name"], spec["maxReplicas"]
 
     return await cluster.until(attempt, f"an autoscaler for {name}")

@@ -1,5 +1,6 @@
 """What a user can tell from `kubectl get` and `kubectl describe` alone."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -133,6 +134,24 @@ async def test_get_and_describe_tell_what_each_set_waits_for(
     await screen.described(
         "pclq", "broken-0-c", "2 crashed or started without getting ready", "InsufficientReadyPods"
     )
+    # One of an order that will not come about says so itself.
+    kubectl.run("scale", "pclq", "starting-0-a", "--replicas=0", check=True)
+    await screen.row("pcs", "starting", "1 0 0", "Error its startup order never completes")
+    await screen.described(
+        "pcs", "starting", "starting-0-b waits for starting-0-a", "OrderNeverCompletes",
+        "StartupImpossible",
+    )  # fmt: skip
+    # Where whoever scales looks: at how many pods, and at which.
+    selected = "app.kubernetes.io/managed-by=grove-operator,app.kubernetes.io/part-of=running"
+    for kind, name, count, selector in (
+        ("podcliquesets", "running", 1, selected),
+        ("podcliques", "running-0-engine", 2, f"{selected},grove.io/podclique=running-0-engine"),
+    ):
+        scale = await cluster.client.raw_get(
+            f"/apis/grove.io/v1alpha1/namespaces/{cluster.namespace}/{kind}/{name}/scale"
+        )
+        said = {"replicas": count, "selector": selector}
+        assert json.loads(scale)["status"] == said
     # What has been said is not said again, whatever it waits for.
     await cluster.quiet("podcliquesets", "podcliques", "podgangs")
 

@@ -103,3 +103,18 @@ def test_steps_are_told_apart_by_what_they_do_to_what() -> None:
     assert ident(made) == ident(Create(PODS, a_pod("b")))
     assert ident(made) != ident(gone)
     assert ident(gone) != ident(Remove(PODCLIQUES, "p", "u"))
+
+
+@pytest.mark.parametrize(("others", "gone"), [([], True), (["example.com/kept"], False)])
+async def test_who_lost_the_last_finalizer_is_not_asked_to_once_more(
+    scene: Scene, others: list[Json], *, gone: bool
+) -> None:
+    leaving: JsonObject = {
+        "name": "c", "uid": "u", "deletionTimestamp": "2026-01-02T03:04:05Z",
+        "finalizers": ["grove.io/podclique", *others],
+    }  # fmt: skip
+    scene.api.put(PODCLIQUES.path(SPACE, "c"), {"metadata": leaving})
+    release = Change(PODCLIQUES, "c", "u", {"metadata": {"finalizers": others}})
+    assert not scene.actor.is_done(release)
+    await scene.actor.take(release, SPACE)
+    assert scene.actor.is_done(release) is gone

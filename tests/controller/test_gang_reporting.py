@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
 from api import names
 from api.objects import condition_of
-from api.podgang import PodGangStatus
+from api.podgang import Phase, PodGangStatus
 from api.streams import Condition, Pod
 from controller.gangs import reporting
 from controller.gangs.deciding import Wait
@@ -65,6 +66,30 @@ def test_only_a_gang_that_was_ready_once_can_be_unhealthy() -> None:
         names.READY: ("True", names.REASON_READY),
         names.UNHEALTHY: ("False", names.REASON_BACK),
     }
+
+
+@pytest.mark.parametrize(
+    ("groups", "count", "initialized", "phase"),
+    [
+        pytest.param({"a": (2, 2), "b": (0, 0)}, 2, True, Phase.RUNNING, id="the rest runs"),
+        pytest.param({"a": (2, 2), "b": (0, 0)}, 1, True, Phase.PENDING, id="the rest does not"),
+        pytest.param({"a": (0, 2)}, 0, True, Phase.PENDING, id="pods without a minimum"),
+        pytest.param({"a": (0, 0)}, 0, True, Phase.RUNNING, id="all scaled to nothing"),
+        pytest.param({"a": (1, 0)}, 0, False, Phase.PENDING, id="not made yet"),
+    ],
+)
+def test_a_clique_scaled_to_nothing_does_not_keep_its_gang_from_running(
+    groups: dict[str, tuple[int, int]],
+    count: int,
+    initialized: bool,  # noqa: FBT001
+    phase: Phase,
+) -> None:
+    running = [
+        msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, phase="Running"))
+        for pod in (member("a", i, gated=False, node="n") for i in range(count))
+    ]
+    of = gang(groups, initialized=initialized)
+    assert reporting.status(view(of, running), BOUND, None, NOW).phase is phase
 
 
 def test_what_workloads_says_of_a_gang_makes_no_news() -> None:

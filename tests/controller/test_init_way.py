@@ -137,6 +137,19 @@ def test_the_way_is_the_sets_else_what_was_chosen(
     assert ("initContainers" in pod_spec(view)) == (way is Startup.INIT)
 
 
+def test_where_containers_see_into_each_other_nobody_waits_beside_the_token() -> None:
+    """One that runs from the start would read the waiter's files through its process."""
+    shared: JsonObject = {"containers": [{"name": "main"}], "shareProcessNamespace": True}
+    view = view_of(spec_of(pod_spec=shared))
+    assert waiting.way(view) is Startup.GATE
+    assert "share one process namespace" in waiting.way_trouble(view)
+    assert pod_spec(view) == shared
+    # Nor in a clique that was changed by hand.
+    changed = pod_spec(view_of(), spec=shared)
+    assert waiter_of(changed)["name"] == "grove-initc"
+    assert "shareProcessNamespace" not in changed
+
+
 def test_a_way_that_cannot_be_gone_is_told_as_an_event() -> None:
     (told,) = steps(view_of(choices=Choices(), way="init"))
     assert isinstance(told, Tell)

@@ -131,6 +131,12 @@ def test_members_of_a_group_learn_its_name_size_and_their_copy() -> None:
     containers = part(pods[0], "spec")["containers"]
     assert isinstance(containers, list)
     assert group.items() <= variables(containers[0]).items()
+    # In Grove's order: what a variable refers to stands before it.
+    assert [*variables(containers[0])] == [
+        "GROVE_PCS_NAME", "GROVE_PCS_INDEX", "GROVE_PCLQ_NAME", "GROVE_HEADLESS_SERVICE",
+        "GROVE_PCLQ_POD_INDEX",
+        "GROVE_PCSG_NAME", "GROVE_PCSG_TEMPLATE_NUM_PODS", "GROVE_PCSG_INDEX",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -197,6 +203,33 @@ def test_a_clique_is_made_with_its_finalizer_owner_and_template() -> None:
     assert [part(owner)["kind"] for owner in owners] == ["PodCliqueScalingGroup"]
     spec = part(body, "spec")
     assert (spec["roleName"], spec["replicas"], spec["minAvailable"]) == ("worker", 2, 2)
+
+
+def test_a_clique_that_stands_alone_and_a_group_are_labelled_as_grove_does_it() -> None:
+    alone = clique("a", 1) | {"annotations": {"note": "kept", "grove.io/topology-name": "net"}}
+    body = settled(alone).of(PODCLIQUES)["demo-0-a"]
+    labels = part(body, "metadata", "labels")
+    assert labels.pop("grove.io/pod-template-hash")
+    common = {
+        "app.kubernetes.io/managed-by": "grove-operator",
+        "app.kubernetes.io/part-of": "demo",
+        "grove.io/podcliqueset-replica-index": "0",
+    }
+    assert labels == {
+        **common,
+        "role": "a",
+        "app.kubernetes.io/name": "demo-0-a",
+        "app.kubernetes.io/component": "pcs-podclique",
+        "grove.io/podgang": "demo-0",
+    }
+    assert part(body, "metadata", "annotations") == {"note": "kept"}
+    world = World(GROUPED)
+    world.settle()
+    assert part(world.of(SCALING_GROUPS)["demo-0-model"], "metadata", "labels") == {
+        **common,
+        "app.kubernetes.io/name": "demo-0-model",
+        "app.kubernetes.io/component": "pcs-podcliquescalinggroup",
+    }
 
 
 def test_a_group_is_made_with_its_finalizer_owner_and_annotations() -> None:

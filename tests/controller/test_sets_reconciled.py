@@ -1,11 +1,14 @@
 """A set is looked at until there is nothing to do; what is refused waits its turn."""
 
+import asyncio
+import copy
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgspec
 import pytest
 
+from api import names
 from api.jsons import Json, JsonObject
 from controller.workloads.caches import Caches, caches
 from controller.workloads.reconciling import Reconciler
@@ -39,6 +42,18 @@ class Scene:
             "spec": {**whole, **spec},
         }
         self.api.put(PODCLIQUESETS.path(*KEY), body)
+        self.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
+
+    def edit(self, **spec: Json) -> None:
+        """Somebody changes the set."""
+        path = PODCLIQUESETS.path(*KEY)
+        body = copy.deepcopy(self.api.objects[path])
+        meta, told = body["metadata"], body["spec"]
+        assert isinstance(meta, dict)
+        assert isinstance(told, dict)
+        meta["generation"] = 2
+        told.update(spec)
+        self.api.put(path, body)
         self.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
 
     async def look(self) -> list[str]:
@@ -106,6 +121,24 @@ async def test_a_set_that_breaks_its_definition_is_left_alone(scene: Scene) -> N
     assert await scene.look() == []
 
 
+async def test_a_set_that_breaks_its_definition_can_go(scene: Scene) -> None:
+    scene.apply(replicas="many")
+    body = scene.api.objects[PODCLIQUESETS.path(*KEY)]
+    going: JsonObject = {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": [names.SET_FINALIZER, "example.com/mine"],
+    }
+    meta = body["metadata"]
+    assert isinstance(meta, dict)
+    meta.update(going)
+    scene.api.put(PODCLIQUESETS.path(*KEY), body)
+    scene.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
+    await scene.look()
+    left = scene.api.objects[PODCLIQUESETS.path(*KEY)]["metadata"]
+    assert isinstance(left, dict)
+    assert left["finalizers"] == ["example.com/mine"]
+
+
 async def test_a_set_of_more_pods_than_anybody_means_is_left_alone(scene: Scene) -> None:
     scene.apply(pods=10_000, replicas=3)
     assert await scene.look() == []
@@ -113,3 +146,107 @@ async def test_a_set_of_more_pods_than_anybody_means_is_left_alone(scene: Scene)
 
 async def test_a_set_that_is_gone_needs_nothing(scene: Scene) -> None:
     assert await scene.look() == []
+
+
+async def test_while_a_set_is_being_made_its_statuses_wait_the_longer_the_longer_it_takes(
+    scene: Scene,
+) -> None:
+    tried: list[str] = []
+
+    def slowly(write: str) -> None:
+        tried.append(write)
+        scene.clock.skip(2)
+
+    scene.api.before = slowly
+    scene.apply()
+    await scene.reconciler.reconcile(KEY)  # makes the clique and its gang
+    del tried[:]
+    await scene.reconciler.reconcile(KEY)  # makes the pods
+    assert len(scene.there(PODS)) == 2
+    assert not [w for w in tried if f"/{PODCLIQUES.plural}/" in w]
+    scene.clock.skip(30)
+    await scene.reconciler.reconcile(KEY)
+    assert [w for w in tried if f"/{PODCLIQUES.plural}/" in w]
+
+
+async def test_what_is_refused_for_ever_holds_up_nothing_that_fails_for_a_moment(
+    scene: Scene,
+) -> None:
+    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
+    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
+    scene.apply()
+    await scene.look()
+    await scene.look()
+    for _ in range(12):
+        scene.clock.skip(200)
+        await scene.look()
+    clique_path = PODCLIQUES.path("default", "demo-1-a")
+    scene.api.put(clique_path, {"metadata": {"name": "demo-1-a"}})
+    scene.edit(replicas=2)
+    post = f"POST {PODCLIQUES.path('default')}"
+    assert post in await scene.look()
+    del scene.api.objects[clique_path]
+    scene.clock.skip(0.1)
+    assert post in await scene.look()
+
+
+async def test_what_goes_without_an_owner_is_let_go_of_in_the_end_though_that_is_refused(
+    scene: Scene,
+) -> None:
+    body: JsonObject = {
+        "metadata": {
+            "name": "left",
+            "namespace": "default",
+            "uid": "left",
+            "resourceVersion": "50",
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": [names.CLIQUE_FINALIZER],
+        },
+        "spec": {},
+    }
+    scene.known.observe(PODCLIQUES, msgspec.json.encode(body))
+    scene.api.put(PODCLIQUES.path("default", "left"), body)
+    queue = scene.reconciler.queue
+    tried: list[str] = []
+
+    def cut(write: str) -> None:
+        tried.append(write)
+        raise ConnectionError
+
+    scene.api.before = cut
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(queue.run(scene.reconciler.reconcile, 1))
+        async with asyncio.timeout(10):
+            while len(tried) < 2:
+                await asyncio.sleep(0)
+        working.cancel()
+
+
+async def test_what_goes_of_a_set_that_went_unseen_is_let_go_of(scene: Scene) -> None:
+    """The set was deleted while Penstock was down, before it had a finalizer."""
+    owner: JsonObject = {
+        "apiVersion": "grove.io/v1alpha1", "kind": "PodCliqueSet", "name": "demo",
+        "uid": "unseen", "controller": True,
+    }  # fmt: skip
+    body: JsonObject = {
+        "metadata": {
+            "name": "demo-0-a",
+            "namespace": "default",
+            "uid": "left",
+            "resourceVersion": "50",
+            "deletionTimestamp": "2026-01-01T00:00:00Z",
+            "finalizers": [names.CLIQUE_FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {},
+    }
+    scene.api.put(PODCLIQUES.path("default", "demo-0-a"), body)
+    scene.known.observe(PODCLIQUES, msgspec.json.encode(body))
+    tried = asyncio.Event()
+    scene.api.before = lambda _write: tried.set()
+    async with asyncio.TaskGroup() as group:
+        queue = scene.reconciler.queue
+        working = group.create_task(queue.run(scene.reconciler.reconcile, 1))
+        async with asyncio.timeout(10):
+            await tried.wait()
+        working.cancel()

@@ -120,5 +120,16 @@ def test_a_pods_place_is_read_from_its_host_name_which_nobody_can_change() -> No
     assert index_of(hosted("another", "x"), NAME) == 0
 
 
+def test_a_number_that_somebody_wrote_is_not_counted_up_to() -> None:
+    """A pod that we did not make says it is in a place that no clique has."""
+    view = made(set_spec(clique("a", 2)))
+    want = expand(view).cliques[NAME]
+    forged = pod_in("ready", want, 10**18)
+    assert index_of(forged, NAME) == 10**18
+    # The gang refers to a pod that is gone, whose place is looked for.
+    gone = replace(view, pods={NAME: (forged,)})
+    assert found(gone).make == (0,)
+
+
 def test_no_two_places_of_a_large_clique_have_one_name() -> None:
     assert len({naming.pod("uid", "clique", index) for index in range(10_000)}) == 10_000

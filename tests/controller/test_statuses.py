@@ -12,7 +12,7 @@ from api.jsons import JsonObject
 from api.models import OperationState
 from api.objects import condition_of, timestamp
 from api.podclique import PodCliqueStatus
-from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
+from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus, StartupType
 from api.scalinggroup import PodCliqueScalingGroupStatus
 from controller.workloads import statuses
 from controller.workloads.stepping import Again, Say
@@ -89,6 +89,22 @@ def test_the_order_in_which_conditions_are_kept_says_nothing() -> None:
         for name, there in view.cliques.items()
     }
     assert said(replace(view, cliques=turned), LATER) == {}
+
+
+def test_a_condition_that_somebody_else_keeps_is_no_reason_to_speak() -> None:
+    view = heard(made(PAIR))
+    ours = view.cliques["demo-0-prefill"].status.conditions[0]
+    other = ours.model_copy(update={"type": "example.com/Audited"})
+    cliques = {
+        name: replace(
+            there,
+            status=there.status.model_copy(
+                update={"conditions": [*there.status.conditions, other]}
+            ),
+        )
+        for name, there in view.cliques.items()
+    }
+    assert said(replace(view, cliques=cliques), LATER) == {}
 
 
 def test_pods_are_counted_by_what_they_have_reached() -> None:
@@ -199,6 +215,41 @@ def test_a_generation_is_observed_only_when_all_of_it_is_made() -> None:
     assert heard(whole).status.observed_generation == 1
     without = {k: v for k, v in whole.cliques.items() if k != "demo-0-decode"}
     assert heard(replace(whole, cliques=without)).status.observed_generation == 0
+
+
+def test_a_changed_template_is_observed_when_its_update_begins() -> None:
+    view = heard(made(PAIR))
+    edited = msgspec.structs.replace(view.metadata, generation=2)
+    label = {**view.spec.template.cliques[0].labels, "team": "b"}
+    cliques = [view.spec.template.cliques[0].model_copy(update={"labels": label})]
+    cliques += view.spec.template.cliques[1:]
+    template = view.spec.template.model_copy(update={"cliques": cliques})
+    changed = replace(
+        view, metadata=edited, spec=view.spec.model_copy(update={"template": template})
+    )
+    status = heard(changed, LATER).status
+    # Whoever waits for the generation must not find the old count of updated replicas with it.
+    assert (status.observed_generation, status.updated_replicas) == (2, 0)
+    assert status.update_progress is not None
+    assert status.update_progress.update_ended_at is None
+
+
+def test_an_order_that_never_completes_is_an_error_and_a_condition_until_it_can() -> None:
+    spec = set_spec(clique("first", 1), clique("then", 1))
+    in_order = {"clique_startup_type": StartupType.IN_ORDER}
+    template = spec.template.model_copy(update=in_order)
+    view = made(spec.model_copy(update={"template": template}), "gated")
+    first = view.cliques["demo-0-first"]
+    nothing = replace(first, spec=first.spec.model_copy(update={"replicas": 0}))
+    stuck = heard(replace(view, cliques={**view.cliques, "demo-0-first": nothing}))
+    said_so = condition_of(stuck.status.conditions, names.STARTUP_IMPOSSIBLE)
+    assert said_so is not None
+    assert (said_so.status, said_so.reason) == ("True", names.ORDER_NEVER_COMPLETES)
+    assert "demo-0-then waits for demo-0-first" in said_so.message
+    assert stuck.status.last_operation is not None
+    assert stuck.status.last_operation.state is OperationState.ERROR
+    mended = heard(replace(stuck, cliques={**stuck.cliques, "demo-0-first": first}), LATER)
+    assert condition_of(mended.status.conditions, names.STARTUP_IMPOSSIBLE) is None
 
 
 def test_a_refused_step_is_an_error_until_it_succeeds() -> None:

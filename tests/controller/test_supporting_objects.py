@@ -93,7 +93,8 @@ def test_whether_names_resolve_before_readiness_is_the_authors_choice() -> None:
     changed = settled(changed, SERVICES)
     service = changed.things_of(SERVICES)["demo-0"].body["spec"]
     assert isinstance(service, dict)
-    assert service["publishNotReadyAddresses"] is False
+    # A wish that the API server leaves out of what it stores would be made for ever.
+    assert "publishNotReadyAddresses" not in service
 
 
 def test_a_selector_that_somebody_narrowed_is_put_right() -> None:
@@ -134,6 +135,22 @@ def test_cliques_that_stand_alone_and_groups_get_the_autoscaler_they_ask_for() -
             **shared,
         },
     }  # fmt: skip
+
+
+def test_an_autoscaler_is_labelled_as_grove_does_it_and_is_the_sets() -> None:
+    view = settled(made(spec(1)), AUTOSCALERS)
+    metadata = view.things_of(AUTOSCALERS)["demo-0-engine"].body["metadata"]
+    assert isinstance(metadata, dict)
+    assert metadata["labels"] == {
+        "app.kubernetes.io/managed-by": "grove-operator",
+        "app.kubernetes.io/part-of": "demo",
+        "app.kubernetes.io/name": "demo-0-engine",
+        "app.kubernetes.io/component": "pcs-hpa",
+    }
+    owners = metadata["ownerReferences"]
+    assert isinstance(owners, list)
+    assert isinstance(owners[0], dict)
+    assert (owners[0]["kind"], owners[0]["controller"]) == ("PodCliqueSet", True)
 
 
 def test_no_autoscaler_is_made_for_what_is_not_there_yet() -> None:

@@ -79,7 +79,7 @@ def test_workloads_may_do_exactly_this(outside: Objects) -> None:
         ("", "services", f"{READ} {MAKE}", ""),
         ("autoscaling", "horizontalpodautoscalers", f"{READ} {MAKE}", ""),
         ("", "serviceaccounts", f"{READ} {MAKE}", ""),
-        ("", "secrets", "create delete", ""),
+        ("", "secrets", "create", ""),
         ("rbac.authorization.k8s.io", "roles", f"{READ} {MAKE}", ""),
         ("rbac.authorization.k8s.io", "rolebindings", f"{READ} {MAKE}", ""),
         ("resource.k8s.io", "resourceclaims", f"{READ} {MAKE}", ""),

@@ -15,12 +15,21 @@ Which namespaces the webhooks see. The mandatory ones are merged in here, not in
 can drop them: a webhook that is down must not stop what would bring it back.
 */ -}}
 {{- define "penstock.namespaceSelector" -}}
-{{- $always := list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace -}}
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
     values:
-      {{- concat $always .Values.webhook.excludedNamespaces | uniq | toYaml | nindent 6 }}
+      {{- include "penstock.leftOutNamespaces" . | fromJsonArray | toYaml | nindent 6 }}
+{{- end -}}
+
+{{- define "penstock.leftOutNamespaces" -}}
+{{- $always := list "kube-system" "kube-public" "kube-node-lease" .Release.Namespace -}}
+{{- concat $always .Values.webhook.excludedNamespaces | uniq | toJson -}}
+{{- end -}}
+
+{{- /* The same, as a CEL list. */ -}}
+{{- define "penstock.leftOut" -}}
+{{ printf "['%s']" (join "', '" (include "penstock.leftOutNamespaces" . | fromJsonArray)) }}
 {{- end -}}
 
 {{- /* For the metadata of a webhook configuration: who puts the CA bundle in, if gangs does not. */ -}}

@@ -83,8 +83,9 @@ _CONTENT: Final[Mapping[Resource, JsonObject]] = {
     _SERVICES: {"spec": {"clusterIP": "None", "selector": {"app": "llm"}}},
     _ROLES: {"rules": []},
     _BINDINGS: {
-        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": "some"},
-        "subjects": [{"kind": "User", "name": "somebody", "apiGroup": _RBAC}],
+        # As a set's waiters need one: guards let its keeper write no other.
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": f"grove.io:pcs:{KEPT}"},
+        "subjects": [{"kind": "ServiceAccount", "name": KEPT}],
     },
     _SCALERS: {
         "spec": {
