@@ -10,11 +10,11 @@ import msgspec
 from api import names
 from api.jsons import JsonObject
 from api.streams import Meta
-from controller.workloads import troubles
 from controller.workloads.owning import controller_of
 from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.story import troubles
+from controller.workloads.story.voicing import Voice
 from controller.workloads.views import Trouble
-from controller.workloads.voicing import Voice
 from kube.client import Client, Deletion
 from kube.clock import Clock
 from kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound

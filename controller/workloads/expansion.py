@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from api.cliques import CliqueTemplate
 from api.podcliqueset import MAX_PODS, PodCliqueSetSpec, ScalingGroupTemplate
-from controller.workloads import adopting, naming, ordering
-from controller.workloads.adopting import Versions
+from controller.workloads import naming, ordering
+from controller.workloads.updates import adopting
+from controller.workloads.updates.adopting import Versions
 from controller.workloads.views import SetView
 from controller.workloads.wants import (
     Parent,

@@ -17,7 +17,7 @@ from controller.podgang import Gang, read_gang
 from controller.workloads.caches import OPTIONAL_THINGS, THINGS, Caches
 from controller.workloads.leaving import Estate
 from controller.workloads.owning import Ancestry
-from controller.workloads.rivals import Rivals
+from controller.workloads.quota.rivals import Rivals
 from controller.workloads.views import Choices, Clique, Group, SetView, Thing, Trouble
 from kube.cache import Added, Change, Deleted
 from kube.objects import Key

@@ -15,7 +15,8 @@ from api import names
 from api.jsons import JsonObject
 from api.streams import Pod
 from controller.podgang import Gang
-from controller.workloads import belonging, cliques, computedomains, groups
+from controller.workloads import belonging
+from controller.workloads.making import cliques, computedomains, groups
 from controller.workloads.owning import Held
 from controller.workloads.stepping import Change, Remove, Step
 from controller.workloads.views import Clique, Group, SetView, Thing

@@ -8,26 +8,24 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final, TypeAlias
 
-from controller.workloads import (
-    adopting,
+from controller.workloads import leaving
+from controller.workloads.expansion import expand
+from controller.workloads.making import (
     autoscalers,
     claims,
     cliques,
     computedomains,
     gang_bodies,
     groups,
-    leaving,
     pods,
     rights,
     services,
-    statuses,
-    telling,
-    terminating,
-    updating,
-    withdrawing,
 )
-from controller.workloads.expansion import expand
+from controller.workloads.quota import withdrawing
 from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.story import statuses, telling
+from controller.workloads.termination import terminating
+from controller.workloads.updates import adopting, updating
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted
 

@@ -9,12 +9,13 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from controller import pace
-from controller.workloads import leaving, planning, telling
+from controller.workloads import leaving, planning
 from controller.workloads.acting import Actor, Ident, ident, trouble
 from controller.workloads.caches import Caches
 from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
+from controller.workloads.story import telling
 from controller.workloads.views import Choices, Trouble
 from kube.client import Client
 from kube.clock import Clock

@@ -6,9 +6,9 @@ from api import names
 from api.jsons import JsonObject
 from api.podclique import PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
-from controller.workloads import hashing
 from controller.workloads.expansion import expand
 from controller.workloads.stepping import Change, Create
+from controller.workloads.updates import hashing
 from kube.resources import PODCLIQUES, PODS, SCALING_GROUPS
 from tests.controller.test_updating import GROUP, spec_of
 from tests.support.fleets import Fleet

@@ -5,7 +5,7 @@ import pytest
 from api.jsons import Json
 from api.podcliqueset import PodCliqueSetSpec
 from api.topology import TopologyConstraint
-from controller.workloads.closeness import ANYWHERE, Nearness, nearness, topology_state
+from controller.workloads.making.closeness import ANYWHERE, Nearness, nearness, topology_state
 from tests.support.sets import clique
 from tests.support.setviews import made
 

@@ -8,8 +8,8 @@ import pytest
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Meta, Pod
-from controller.workloads import computedomains
 from controller.workloads.expansion import expand
+from controller.workloads.making import computedomains
 from controller.workloads.stepping import Change, Create, Remove, Step
 from controller.workloads.views import Choices, SetView, Thing
 from kube.resources import COMPUTE_DOMAINS

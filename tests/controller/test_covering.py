@@ -1,7 +1,7 @@
 import pytest
 
 from api.jsons import Json
-from controller.workloads.covering import covers, kept
+from controller.workloads.making.covering import covers, kept
 from controller.workloads.stepping import Change, Create, Remove
 from controller.workloads.views import Thing
 from kube.resources import SERVICES

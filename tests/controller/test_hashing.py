@@ -7,7 +7,7 @@ import pytest
 from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
-from controller.workloads.hashing import generation_hash, template_hash
+from controller.workloads.updates.hashing import generation_hash, template_hash
 
 SCRATCH: JsonObject = {"name": "scratch", "emptyDir": {}}
 PLAIN: JsonObject = {"containers": [{"name": "main", "image": "model:1"}]}

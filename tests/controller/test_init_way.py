@@ -9,8 +9,8 @@ import pytest
 from api.jsons import JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Container, Meta
-from controller.workloads import rights, waiting
 from controller.workloads.expansion import expand
+from controller.workloads.making import rights, waiting
 from controller.workloads.stepping import Change, Create, Remove, Step, Tell
 from controller.workloads.views import Choices, SetView, Startup, Thing
 from kube.resources import ROLE_BINDINGS, ROLES, SECRETS, SERVICEACCOUNTS, Resource

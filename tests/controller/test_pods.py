@@ -9,7 +9,7 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Pod
-from controller.workloads.pods import SHORTEST_LIFE
+from controller.workloads.making.pods import SHORTEST_LIFE
 from controller.workloads.stepping import Again, Change, Create, Remove
 from kube.resources import PODCLIQUES, PODS, SCALING_GROUPS
 from tests.support.sets import clique, set_spec

@@ -5,9 +5,9 @@ import random
 
 from api.jsons import JsonObject
 from api.streams import Custom
-from controller.workloads import shortage
-from controller.workloads.rivals import Rivals
-from controller.workloads.shortage import Refused, Trying
+from controller.workloads.quota import shortage
+from controller.workloads.quota.rivals import Rivals
+from controller.workloads.quota.shortage import Refused, Trying
 from kube.cache import Cache
 from kube.resources import PODGANGS
 from tests.model.memory import Memory, MemoryClient, Wire

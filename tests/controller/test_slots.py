@@ -8,7 +8,7 @@ import pytest
 from api.streams import Pod
 from controller.workloads import naming
 from controller.workloads.expansion import expand
-from controller.workloads.slots import Slots, index_of, slots
+from controller.workloads.making.slots import Slots, index_of, slots
 from controller.workloads.views import SetView
 from kube.resources import PODCLIQUES
 from tests.support.clusters import pod

@@ -14,8 +14,8 @@ from api.objects import condition_of, timestamp
 from api.podclique import PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus, StartupType
 from api.scalinggroup import PodCliqueScalingGroupStatus
-from controller.workloads import statuses
 from controller.workloads.stepping import Again, Say
+from controller.workloads.story import statuses
 from controller.workloads.views import SetView, Trouble
 from kube.resources import PODCLIQUES, PODCLIQUESETS, SCALING_GROUPS
 from tests.support.setviews import (

@@ -6,8 +6,8 @@ import pytest
 
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
-from controller.workloads import autoscalers, services
 from controller.workloads.expansion import expand
+from controller.workloads.making import autoscalers, services
 from controller.workloads.stepping import Step
 from controller.workloads.views import SetView
 from kube.resources import AUTOSCALERS, SERVICES, Resource

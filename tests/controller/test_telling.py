@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from api.jsons import JsonObject
-from controller.workloads import telling, troubles
 from controller.workloads.stepping import Create, Remove, Say, Step, Tell
+from controller.workloads.story import telling, troubles
 from controller.workloads.views import SetView, Trouble
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, ROLES, SCALING_GROUPS
 from tests.support.setviews import NOW, clique, made, set_spec, wanted, with_pods

@@ -10,9 +10,9 @@ from typing_extensions import override
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Pod
-from controller.workloads import budgets, rolling
 from controller.workloads.expansion import expand
 from controller.workloads.stepping import Step
+from controller.workloads.updates import budgets, rolling
 from tests.controller.test_updating import GROUP, spec_of
 from tests.support.fleets import Fleet
 from tests.support.generated_pods import parts

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from api.jsons import JsonObject
 from controller.workloads.stepping import Tell
-from controller.workloads.voicing import Voice
+from controller.workloads.story.voicing import Voice
 from kube.errors import ApiError, Forbidden
 from kube.resources import PODCLIQUES
 from tests.support.manualclock import ManualClock

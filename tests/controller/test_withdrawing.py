@@ -10,12 +10,13 @@ import pytest
 from api import names
 from api.objects import timestamp
 from controller.podgang import Gang
-from controller.workloads import naming, shortage, withdrawing
+from controller.workloads import naming
 from controller.workloads.expansion import expand
-from controller.workloads.shortage import Refused, Shortage, Trying, Withdrawn
+from controller.workloads.quota import shortage, withdrawing
+from controller.workloads.quota.shortage import Refused, Shortage, Trying, Withdrawn
+from controller.workloads.quota.withdrawing import PATIENCE
 from controller.workloads.stepping import Again, Change, Remove, Step
 from controller.workloads.views import Rank, Rival, SetView, Trouble
-from controller.workloads.withdrawing import PATIENCE
 from kube.resources import PODGANGS, PODS
 from tests.support.carrying import carried
 from tests.support.setviews import LONG_AGO, NOW, clique, made, set_spec, with_pods

@@ -10,9 +10,9 @@ from api.jsons import JsonObject
 from api.podclique import PodCliqueStatus
 from api.scalinggroup import PodCliqueScalingGroupStatus
 from api.streams import Meta, Pod
-from controller.workloads import statuses
 from controller.workloads.expansion import expand
 from controller.workloads.stepping import Change, Remove, Say, Step
+from controller.workloads.story import statuses
 from controller.workloads.views import SetView
 from kube.resources import PODCLIQUES, PODGANGS, PODS, SCALING_GROUPS
 

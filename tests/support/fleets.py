@@ -18,10 +18,12 @@ from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
 from api.streams import Condition, Meta, Pod, PodStatus
-from controller.workloads import adopting, cliques, groups, pods, statuses, updating
 from controller.workloads.expansion import expand
+from controller.workloads.making import cliques, groups, pods
 from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
-from controller.workloads.updating import Rollout
+from controller.workloads.story import statuses
+from controller.workloads.updates import adopting, updating
+from controller.workloads.updates.updating import Rollout
 from controller.workloads.views import Clique, Group, SetView
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODS, SCALING_GROUPS
 from tests.support.sets import NOW, set_meta

@@ -10,8 +10,8 @@ from api.objects import condition_of
 from api.podgang import PodGangSpec, PodGangStatus
 from api.streams import Meta
 from controller.podgang import Gang
-from controller.workloads import gang_bodies
 from controller.workloads.expansion import expand
+from controller.workloads.making import gang_bodies
 from controller.workloads.stepping import Change, Create, Remove, Say, Step
 from controller.workloads.views import SetView
 from kube.resources import PODGANGS

@@ -9,7 +9,7 @@ from api.models import Condition
 from api.objects import condition_of
 from api.podcliqueset import SetUpdate
 from api.streams import Pod
-from controller.workloads.hashing import template_hashes
+from controller.workloads.updates.hashing import template_hashes
 from penstock.looking import look
 from penstock.tree import SetSeen
 from tests.support.living import Cluster, Kubectl

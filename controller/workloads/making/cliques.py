@@ -6,7 +6,8 @@ from datetime import datetime
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Meta, Pod
-from controller.workloads import belonging, environment
+from controller.workloads import belonging
+from controller.workloads.making import environment
 from controller.workloads.stepping import Change, Create, Remove, Step
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique

@@ -12,8 +12,9 @@ from api import names, quantities
 from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
 from api.quantities import BadQuantityError
-from controller.workloads import belonging, devices, naming
-from controller.workloads.covering import kept
+from controller.workloads import belonging, naming
+from controller.workloads.making import devices
+from controller.workloads.making.covering import kept
 from controller.workloads.stepping import Change, Step
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted, WantedClique

@@ -16,8 +16,8 @@ from typing import Final
 from api import names
 from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
-from controller.workloads import hashing
 from controller.workloads.stepping import Change, Remove, Step
+from controller.workloads.updates import hashing
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import PODCLIQUES, PODS

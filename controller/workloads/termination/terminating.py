@@ -19,10 +19,10 @@ from api.models import Condition
 from api.objects import condition_of, timestamp
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Meta
-from controller.workloads import episodes, scopes
-from controller.workloads.episodes import Episode
-from controller.workloads.scopes import Scope
 from controller.workloads.stepping import Again, Change, Remove, Step, Tell
+from controller.workloads.termination import episodes, scopes
+from controller.workloads.termination.episodes import Episode
+from controller.workloads.termination.scopes import Scope
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, Resource

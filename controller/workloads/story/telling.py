@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Final
 
 from api.jsons import JsonObject
-from controller.workloads import troubles
 from controller.workloads.stepping import Create, Remove, Step, Tell
+from controller.workloads.story import troubles
 from controller.workloads.views import SetView, Trouble
 from controller.workloads.wants import Wanted
 from kube.resources import (

@@ -13,7 +13,7 @@ from api import names
 from api.cliques import AutoScalingConfig
 from api.jsons import Json, JsonObject
 from controller.workloads import belonging
-from controller.workloads.covering import kept
+from controller.workloads.making.covering import kept
 from controller.workloads.stepping import Step
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted

@@ -3,8 +3,8 @@
 from collections import defaultdict
 
 from api.streams import Custom, Meta
-from controller.workloads import shortage
-from controller.workloads.shortage import Refused
+from controller.workloads.quota import shortage
+from controller.workloads.quota.shortage import Refused
 from controller.workloads.views import Rival
 from kube.cache import Added, Cache, Change, Deleted
 from kube.objects import Key

@@ -18,8 +18,8 @@ from api.jsons import JsonObject
 from api.objects import timestamp
 from api.streams import Meta, Pod
 from controller.podgang import Gang
-from controller.workloads import shortage
-from controller.workloads.shortage import Refused, Shortage, Trying, Withdrawn
+from controller.workloads.quota import shortage
+from controller.workloads.quota.shortage import Refused, Shortage, Trying, Withdrawn
 from controller.workloads.stepping import Again, Change, Remove, Step
 from controller.workloads.views import Rank, SetView
 from controller.workloads.wants import Wanted, WantedGang

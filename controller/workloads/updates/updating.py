@@ -26,10 +26,11 @@ from api.podclique import PodCliqueUpdate
 from api.podcliqueset import SetUpdate, UpdateType
 from api.scalinggroup import ScalingGroupUpdate
 from api.streams import Pod
-from controller.workloads import adopting, budgets, cliques, merging, rolling, update_progress
-from controller.workloads.rolling import Copies, Following, Replica
+from controller.workloads.making import cliques
 from controller.workloads.stepping import Again, Change, Remove, Step
-from controller.workloads.update_progress import Course
+from controller.workloads.updates import adopting, budgets, merging, rolling, update_progress
+from controller.workloads.updates.rolling import Copies, Following, Replica
+from controller.workloads.updates.update_progress import Course
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import PODCLIQUES, PODS

@@ -9,10 +9,11 @@ from api.models import Condition
 from api.podcliqueset import GangPhase, GangSummary, PodCliqueSetStatus, SetUpdate
 from api.podgang import Phase
 from controller.podgang import Gang
-from controller.workloads import closeness, observing
-from controller.workloads.clique_status import Told, selector
-from controller.workloads.observing import condition
-from controller.workloads.standing import Stand
+from controller.workloads.making import closeness
+from controller.workloads.story import observing
+from controller.workloads.story.clique_status import Told, selector
+from controller.workloads.story.observing import condition
+from controller.workloads.story.standing import Stand
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted
 

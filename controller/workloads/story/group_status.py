@@ -6,10 +6,10 @@ from datetime import datetime
 from api import names
 from api.models import Condition
 from api.scalinggroup import PodCliqueScalingGroupStatus, ScalingGroupUpdate
-from controller.workloads import observing
-from controller.workloads.clique_status import Told, selector
-from controller.workloads.observing import condition
-from controller.workloads.standing import Copies
+from controller.workloads.story import observing
+from controller.workloads.story.clique_status import Told, selector
+from controller.workloads.story.observing import condition
+from controller.workloads.story.standing import Copies
 from controller.workloads.views import Group
 
 

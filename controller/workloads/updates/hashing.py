@@ -14,7 +14,7 @@ from api import names
 from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
-from controller.workloads import canonical
+from controller.workloads.updates import canonical
 from policies import membership
 
 # What is written over whatever a template says, so that it never reaches a pod.

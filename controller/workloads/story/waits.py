@@ -8,8 +8,8 @@ from api import names
 from api.models import LastError, OperationState
 from api.objects import condition_of
 from controller.podgang import Gang
-from controller.workloads.clique_status import Counts
-from controller.workloads.standing import Stand
+from controller.workloads.story.clique_status import Counts
+from controller.workloads.story.standing import Stand
 from controller.workloads.views import Clique, Group, SetView
 from controller.workloads.wants import Wanted, WantedClique
 

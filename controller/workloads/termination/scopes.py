@@ -13,7 +13,7 @@ from typing import Final
 from api import names
 from api.models import Condition
 from api.objects import condition_of
-from controller.workloads import clique_status
+from controller.workloads.story import clique_status
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique
 

@@ -12,8 +12,9 @@ from functools import cached_property
 from api import names
 from api.podgang import Phase
 from api.streams import Pod
-from controller.workloads import budgets, naming
-from controller.workloads.budgets import Old
+from controller.workloads import naming
+from controller.workloads.updates import budgets
+from controller.workloads.updates.budgets import Old
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique, WantedGroup
 

@@ -13,7 +13,8 @@ from typing import Final
 from api import names
 from api.cliques import MAX_REPLICAS
 from api.streams import Pod
-from controller.workloads import budgets, naming
+from controller.workloads import naming
+from controller.workloads.updates import budgets
 from controller.workloads.views import SetView
 from controller.workloads.wants import WantedClique
 

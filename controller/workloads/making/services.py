@@ -7,7 +7,7 @@ from typing import Final
 from api import names
 from api.jsons import Json, JsonObject
 from controller.workloads import belonging, naming
-from controller.workloads.covering import kept
+from controller.workloads.making.covering import kept
 from controller.workloads.stepping import Step
 from controller.workloads.views import SetView, Thing
 from controller.workloads.wants import Wanted

@@ -13,8 +13,9 @@ from typing import Final
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Meta
-from controller.workloads import belonging, naming, waiting
-from controller.workloads.covering import covers, kept
+from controller.workloads import belonging, naming
+from controller.workloads.making import waiting
+from controller.workloads.making.covering import covers, kept
 from controller.workloads.stepping import Create, Remove, Step, Tell
 from controller.workloads.views import SetView, Thing
 from controller.workloads.wants import Wanted

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from api import names
-from controller.workloads import clique_status
-from controller.workloads.clique_status import Counts
+from controller.workloads.story import clique_status
+from controller.workloads.story.clique_status import Counts
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted
 

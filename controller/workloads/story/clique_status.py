@@ -12,8 +12,8 @@ from api import names
 from api.models import Condition, LastError, LastOperation
 from api.podclique import PodCliqueStatus, PodCliqueUpdate
 from api.streams import ContainerStatus, Pod
-from controller.workloads import observing
-from controller.workloads.observing import condition
+from controller.workloads.story import observing
+from controller.workloads.story.observing import condition
 from controller.workloads.views import Clique
 
 

@@ -10,8 +10,8 @@ from api.objects import condition_of, timestamp
 from api.podclique import PodCliqueUpdate, PodsToUpdate
 from api.podcliqueset import ReplicaUpdate, SetUpdate
 from api.scalinggroup import CopiesToUpdate, ScalingGroupUpdate
-from controller.workloads import rolling
-from controller.workloads.rolling import Copies, Following, Replica
+from controller.workloads.updates import rolling
+from controller.workloads.updates.rolling import Copies, Following, Replica
 from controller.workloads.views import SetView
 
 

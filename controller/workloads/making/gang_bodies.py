@@ -17,8 +17,10 @@ from api.objects import condition_of, timestamp
 from api.podcliqueset import ScalingGroupTemplate
 from api.podgang import PodGangSpec
 from controller.podgang import Gang
-from controller.workloads import belonging, closeness, slots, waiting, withdrawing
-from controller.workloads.closeness import Nearness
+from controller.workloads import belonging
+from controller.workloads.making import closeness, slots, waiting
+from controller.workloads.making.closeness import Nearness
+from controller.workloads.quota import withdrawing
 from controller.workloads.stepping import Change, Create, Remove, Say, Step
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted, WantedClique, WantedGang

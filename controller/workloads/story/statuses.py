@@ -16,21 +16,15 @@ from api.podclique import PodCliqueUpdate
 from api.podcliqueset import GangPhase, PodCliqueSetStatus, SetUpdate
 from api.scalinggroup import ScalingGroupUpdate
 from api.streams import Meta
-from controller.workloads import (
-    clique_status,
-    group_status,
-    ordering,
-    set_status,
-    standing,
-    terminating,
-    updating,
-    waits,
-)
-from controller.workloads.clique_status import Told
-from controller.workloads.observing import errors, operation
+from controller.workloads import ordering
 from controller.workloads.stepping import Again, Say, Step
+from controller.workloads.story import clique_status, group_status, set_status, standing, waits
+from controller.workloads.story.clique_status import Told
+from controller.workloads.story.observing import errors, operation
+from controller.workloads.story.waits import Wait
+from controller.workloads.termination import terminating
+from controller.workloads.updates import updating
 from controller.workloads.views import SetView, Trouble
-from controller.workloads.waits import Wait
 from controller.workloads.wants import Wanted
 from kube.resources import PODCLIQUES, PODCLIQUESETS, SCALING_GROUPS, Resource
 

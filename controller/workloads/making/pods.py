@@ -8,17 +8,10 @@ from typing import Final, TypeAlias
 from api import names
 from api.jsons import JsonObject
 from api.streams import Pod
-from controller.workloads import (
-    belonging,
-    claims,
-    cliques,
-    computedomains,
-    environment,
-    naming,
-    waiting,
-    withdrawing,
-)
-from controller.workloads.slots import Slots, slots
+from controller.workloads import belonging, naming
+from controller.workloads.making import claims, cliques, computedomains, environment, waiting
+from controller.workloads.making.slots import Slots, slots
+from controller.workloads.quota import withdrawing
 from controller.workloads.stepping import Again, Create, Remove, Step
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique

@@ -1,0 +1,1 @@
+"""What is made for a set: PodCliques, pods, PodGangs, and all that hangs on them."""

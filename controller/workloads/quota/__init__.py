@@ -1,0 +1,1 @@
+"""Gangs whose pods a ResourceQuota refuses take turns."""

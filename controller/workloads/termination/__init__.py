@@ -1,0 +1,1 @@
+"""Gangs that have lacked their minimum for too long are made anew."""

@@ -1,0 +1,1 @@
+"""How a change of templates reaches what runs, and which version of them anything has."""
