@@ -66,6 +66,7 @@ def test_the_demo_shows_a_running_set_twice_and_leaves_nothing_when_taken_down(h
     assert processes_of(home) == {}
 
 
+@pytest.mark.long
 def test_a_demo_that_cannot_fit_fails_and_shows_how_far_it_came(home: Path) -> None:
     small = run(home, "demo", "--name", NAME, "--nodes", "2", "--patience", "3")
     assert small.returncode == 1

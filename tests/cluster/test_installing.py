@@ -155,6 +155,7 @@ async def test_without_workloads_the_rest_runs(installed: Installed) -> None:
     assert pids(installed)
 
 
+@pytest.mark.long
 async def test_what_is_not_up_in_time_is_named_with_its_last_words(installed: Installed) -> None:
     installation = installed.installation
     components = ("webhook-0", "webhook-1")

@@ -21,6 +21,7 @@ def processes_of(home: Path) -> list[str]:
     return [line for line in lines if str(home) in line]
 
 
+@pytest.mark.long
 async def test_an_interrupted_run_takes_its_labs_down(tmp_path: Path) -> None:
     run = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-cov", "-n", "2",
@@ -33,7 +34,7 @@ async def test_an_interrupted_run_takes_its_labs_down(tmp_path: Path) -> None:
             while not any("kube-apiserver" in line for line in processes_of(tmp_path)):
                 await asyncio.sleep(0.1)
         os.killpg(run.pid, signal.SIGINT)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             # A worker that the signal ends first is told as a failed test.
             ended = {pytest.ExitCode.INTERRUPTED, pytest.ExitCode.TESTS_FAILED}
             assert await run.wait() in ended

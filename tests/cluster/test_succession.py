@@ -275,6 +275,7 @@ async def test_killed_between_the_waves_of_a_gang_its_successor_goes_on(
         await done_with("wave", cluster, kubectl)
 
 
+@pytest.mark.long
 async def test_killed_after_each_write_of_its_certificates_admission_never_stops(
     killing: Killing, kubectl: Kubectl, person: Client
 ) -> None:
