@@ -33,6 +33,9 @@ _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 120.0
 # Seconds: statuses said while a set changes are out of date in a moment, so there are few.
 _QUIET: Final = 1.0
+# Seconds: while other sets are made or taken away, words wait so long for a pause, and in all.
+_CALM: Final = 0.25
+_LATE: Final = 5.0
 # A look that takes longer than this, in seconds, is followed by a rest of so many times as long.
 _SHORT_LOOK: Final = 0.002
 _REST: Final = 3.0
@@ -79,6 +82,8 @@ class Reconciler:
         self._refused: dict[Key, _Refused] = {}
         self._spoken: dict[Key, float] = {}
         self._resting: dict[Key, float] = {}
+        self._held: dict[Key, float] = {}
+        self._bustle: tuple[tuple[Key, float], ...] = ()
         self._room = asyncio.Semaphore(_ALL_AT_ONCE)
         self._holdings = Holdings(caches, self._wake)
 
@@ -91,7 +96,7 @@ class Reconciler:
         troubles = tuple(each.trouble for each in self._refused.get(key, {}).values())
         view = self._holdings.view(key, self._choices, troubles)
         if view is None:
-            for memory in (self._refused, self._spoken, self._resting):
+            for memory in (self._refused, self._spoken, self._resting, self._held):
                 memory.pop(key, None)
             # It may have gone while nobody looked, and have left what cannot go without us.
             self.queue.add((key[0], ""))
@@ -189,11 +194,26 @@ class Reconciler:
         busy = any(isinstance(step, Create | Remove) for step in steps)
         quiet = busy and now < self._spoken.get(key, now) + _QUIET
         self._spoken.setdefault(key, now)
-        if not quiet:
+        words = any(isinstance(step, Say) and step.resource is not PODGANGS for step in steps)
+        if words and not quiet and self._must_wait(key, now):
+            quiet = True
+            self.queue.add_after(key, _CALM)
+        elif not quiet:
             self._spoken[key] = now
+            self._held.pop(key, None)
+        if busy:
+            others = tuple(entry for entry in self._bustle if entry[0] != key)
+            self._bustle = ((key, now), *others[:1])
         for step in steps:
             if not (quiet and isinstance(step, Say) and step.resource is not PODGANGS):
                 yield step
+
+    def _must_wait(self, key: Key, now: float) -> bool:
+        """Tell whether other sets are at work, to whom words would be in the way."""
+        others = (at for maker, at in self._bustle if maker != key)
+        if now - max(others, default=-_CALM) >= _CALM:
+            return False
+        return now < self._held.setdefault(key, now) + _LATE
 
     def _stay_quiet(self, key: Key, begun: float) -> None:
         """Have the next word wait at least as long as it took to do what the last one was on."""
