@@ -197,7 +197,7 @@ class Reconciler:
         words = any(isinstance(step, Say) and step.resource is not PODGANGS for step in steps)
         if words and not quiet and self._must_wait(key, now):
             quiet = True
-            self.queue.add_after(key, _CALM)
+            self.queue.add_after(key, _QUIET)
         elif not quiet:
             self._spoken[key] = now
             self._held.pop(key, None)
