@@ -76,7 +76,7 @@ def _end(component: Component, error: BaseException) -> int:
     code, line = _verdict(error)
     if code == exits.UNEXPECTED:
         _log.error("stopped by an unexpected error", exc_info=error)
-    print(f"{component.name}: {line}", file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"{component.name}: {line}\n")
     return code
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from api import exits
 from controller.waiter import settings
-from controller.waiter.settings import BadSettings, Settings
+from controller.waiter.settings import BadSettingsError, Settings
 from controller.waiter.waiting import wait
 from kube.clock import SystemClock
 
@@ -26,8 +26,8 @@ def main(arguments: Sequence[str]) -> int:
     )
     try:
         told = settings.parse(arguments, os.environ)
-    except BadSettings as error:
-        print(f"waiter: {error}", file=sys.stderr)  # noqa: T201
+    except BadSettingsError as error:
+        sys.stderr.write(f"waiter: {error}\n")
         return exits.BAD_SETTINGS
     try:
         asyncio.run(_run(told))

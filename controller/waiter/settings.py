@@ -14,7 +14,7 @@ POD_INFO: Final = Path("/var/grove/pod-info")
 _PARENT: Final = re.compile(r"(?P<clique>[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?):(?P<minimum>[0-9]{1,9})")
 
 
-class BadSettings(Exception):  # noqa: N818 - what it is
+class BadSettingsError(Exception):
     """The waiter cannot know whom to wait for; the message says why."""
 
 
@@ -41,7 +41,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
     options = _parser().parse_args(arguments)
     for variable in (HOST, PORT):
         if not environ.get(variable):
-            raise BadSettings(f"{variable} is not set; a kubelet sets it in every pod")
+            raise BadSettingsError(f"{variable} is not set; a kubelet sets it in every pod")
     parents: list[Parent] = options.podcliques
     info: Path = options.pod_info
     return Settings(
@@ -97,7 +97,7 @@ def _told(file: Path) -> str:
     try:
         text = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadSettings(f"{file} cannot be read: {error}") from error
+        raise BadSettingsError(f"{file} cannot be read: {error}") from error
     if not text:
-        raise BadSettings(f"{file} is empty; it must name the pod's gang and namespace")
+        raise BadSettingsError(f"{file} is empty; it must name the pod's gang and namespace")
     return text

@@ -38,7 +38,7 @@ class Estate:
     things: Mapping[Resource, Mapping[str, Thing]]
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, _wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Put the finalizer on a set, so that it does not go before what it has."""
     meta = view.metadata
     if names.SET_FINALIZER not in meta.finalizers:

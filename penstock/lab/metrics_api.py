@@ -279,7 +279,7 @@ async def run(lab: str, values: Values, clock: Clock) -> None:
     async with Client(access, "lab", clock) as client:
         with serving(values, clock) as address:
             async with registered(client, address, clock):
-                print(f"HPAs of lab {lab} are answered; Ctrl-C ends it", file=sys.stderr)  # noqa: T201
+                sys.stderr.write(f"HPAs of lab {lab} are answered; Ctrl-C ends it\n")
                 await stopped.wait()
 
 
@@ -296,7 +296,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         asyncio.run(run(options.name, file_values(options.values), SystemClock()))
     except LabError as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 

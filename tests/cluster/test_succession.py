@@ -1,10 +1,8 @@
 """`kill -9` of `gangs` after any write: a successor goes on, and the gang ends up whole."""
 
 import asyncio
-import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,50 +15,25 @@ from api.jsons import JsonObject
 from kube.client import Client
 from penstock.lab.installation import Installation
 from tests.support import rotating
+from tests.support.controllers import Running, running, without
 from tests.support.installed import Installed
-from tests.support.killing import KillingProxy, every_write
+from tests.support.killing import KillingProxy, every_write, through
 from tests.support.living import Cluster, Kubectl, engine_set, tls_of
 from tests.support.ordered import blocked, check_order, clique, of_clique, ordered, said, when
 from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
-LEASE = "2"  # seconds; a successor waits that long after a kill
-
 
 @pytest.fixture
 def without_gangs(installed: Installed) -> Iterator[Installation]:
     """Penstock with `gangs` stopped, so that a test can run its own."""
-    installation = installed.installation
-    installation.stop_component("gangs")
-    yield installation
-    installation.start_component("gangs")
+    with without("gangs", installed.installation) as installation:
+        yield installation
 
 
-@asynccontextmanager
-async def gangs(
-    kubeconfig: Path, log: Path, *flags: str
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    with log.open("ab") as out:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "controller.gangs", "--kubeconfig", str(kubeconfig),
-            "--lease", LEASE, "--webhook-host", "127.0.0.1", *flags, stderr=out,
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await asyncio.wait_for(process.wait(), 20)
-
-
-def through(proxy: KillingProxy, kubeconfig: Path, to: Path) -> Path:
-    """Write the component's kubeconfig with the proxy as its server."""
-    config = yaml.safe_load(kubeconfig.read_text())
-    for cluster in config["clusters"]:
-        cluster["cluster"] = {"server": proxy.url}
-    to.write_text(yaml.safe_dump(config))
-    return to
+def gangs(kubeconfig: Path, log: Path, *flags: str) -> Running:
+    return running("gangs", kubeconfig, log, "--webhook-host", "127.0.0.1", *flags)
 
 
 async def check_invariants(cluster: Cluster, gang: str) -> None:

@@ -1,9 +1,7 @@
 """`kill -9` of `workloads` after any write: a successor finishes the job, or leaves nothing."""
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,10 +10,10 @@ import pytest
 from api import names
 from api.jsons import JsonObject
 from penstock.lab.installation import Installation
-from tests.cluster.test_succession import LEASE, through
+from tests.support.controllers import Running, running, without
 from tests.support.everything import nothing_left, objects
 from tests.support.installed import Installed
-from tests.support.killing import KillingProxy
+from tests.support.killing import KillingProxy, through
 from tests.support.living import Cluster, Kubectl, engine_set, tls_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
@@ -51,25 +49,12 @@ def a_set(name: str) -> JsonObject:
 @pytest.fixture
 def without_workloads(installed: Installed) -> Iterator[Installation]:
     """Penstock with `workloads` stopped, so that a test can run its own."""
-    installation = installed.installation
-    installation.stop_component("workloads")
-    yield installation
-    installation.start_component("workloads")
+    with without("workloads", installed.installation) as installation:
+        yield installation
 
 
-@asynccontextmanager
-async def workloads(kubeconfig: Path, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    with log.open("ab") as out:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "controller.workloads", "--kubeconfig", str(kubeconfig),
-            "--lease", LEASE, stderr=out,
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await asyncio.wait_for(process.wait(), 20)
+def workloads(kubeconfig: Path, log: Path) -> Running:
+    return running("workloads", kubeconfig, log)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pytest
 from api.streams import Pod
 from controller.waiter import settings
 from controller.waiter.counting import progress, selector
-from controller.waiter.settings import BadSettings, Parent
+from controller.waiter.settings import BadSettingsError, Parent
 from tests.support.clusters import pod
 
 ENVIRON = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
@@ -64,13 +64,13 @@ def test_what_a_kubelet_did_not_give_it_is_named(
 ) -> None:
     if file:
         (info / file).unlink()
-    with pytest.raises(BadSettings, match=said):
+    with pytest.raises(BadSettingsError, match=said):
         settings.parse(["--podcliques=a:1", f"--pod-info={info}"], environ)
 
 
 def test_an_empty_file_is_named(info: Path) -> None:
     (info / "namespace").write_text("\n")
-    with pytest.raises(BadSettings, match="namespace is empty"):
+    with pytest.raises(BadSettingsError, match="namespace is empty"):
         settings.parse(["--podcliques=a:1", f"--pod-info={info}"], ENVIRON)
 
 

@@ -11,10 +11,12 @@ import signal
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import aiohttp
+import yaml
 from aiohttp import web
 
 _WRITES = frozenset({"POST", "PATCH", "PUT", "DELETE"})
@@ -106,3 +108,12 @@ class KillingProxy:
                 await stream.write(chunk)
             await stream.write_eof()
             return stream
+
+
+def through(proxy: KillingProxy, kubeconfig: Path, to: Path) -> Path:
+    """Write the component's kubeconfig with the proxy as its server."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    for cluster in config["clusters"]:
+        cluster["cluster"] = {"server": proxy.url}
+    to.write_text(yaml.safe_dump(config))
+    return to

@@ -39,7 +39,7 @@ class _Target:
     replicas: int
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Keep one autoscaler for each target that there is, called like it."""
     there = view.things_of(AUTOSCALERS)
     # Made only when its target is there: until then it would tell people that it finds nothing.

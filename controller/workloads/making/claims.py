@@ -65,7 +65,7 @@ class _Claim:
     labels: tuple[tuple[str, str], ...]
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Keep the claims that the set's parts share, and none of parts that are gone."""
     there = view.things_of(RESOURCE_CLAIMS)
     bodies: dict[str, JsonObject] = {}

@@ -15,7 +15,7 @@ from kube.resources import PODCLIQUES, PODCLIQUESETS, PODS, SCALING_GROUPS
 from policies import membership
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Make cliques that are missing, put them right, and let go of those wanted no more."""
     for clique in wanted.cliques.values():
         there = view.cliques.get(clique.name)

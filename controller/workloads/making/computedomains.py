@@ -27,7 +27,7 @@ GPU: Final = "nvidia.com/gpu"
 OPT_OUT: Final = "none"
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Keep the domains that the set's groups need, and let go of those of replicas that left."""
     bodies: dict[str, JsonObject] = {}
     if view.choices.mnnvl:

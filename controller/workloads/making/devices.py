@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from api.jsons import Json, JsonObject
+from controller.workloads import containers
 from policies import syntax
 
 _DIGITS: Final = 8
@@ -29,15 +30,10 @@ def with_claims(
     written = {_name(item) for item in items(spec.get("resourceClaims"))}
     added = [item for item in entries if item["name"] not in written]
     made: JsonObject = {**spec, "resourceClaims": [*items(spec.get("resourceClaims")), *added]}
-    for kind in ("containers", "initContainers"):
-        if kind in spec:
-            made[kind] = [
-                _claiming(container, [item["name"] for item in added])
-                if isinstance(container, dict) and takes(container)
-                else container
-                for container in items(spec[kind])
-            ]
-    return made
+    taken = [item["name"] for item in added]
+    return containers.changed(
+        made, lambda container: _claiming(container, taken) if takes(container) else container
+    )
 
 
 def items(raw: Json) -> list[Json]:

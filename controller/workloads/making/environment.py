@@ -5,11 +5,13 @@ with the same name is dropped.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 from api import names
-from api.jsons import Json, JsonObject
+from api.jsons import JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Meta
+from controller.workloads import containers
 from controller.workloads.belonging import headless_host
 from controller.workloads.wants import Place, WantedClique
 
@@ -39,17 +41,10 @@ def of_pod(owner: Meta, clique: WantedClique) -> list[JsonObject]:
 
 def given(pod_spec: JsonObject, variables: Sequence[JsonObject]) -> JsonObject:
     """Give a podSpec's containers these variables; the podSpec itself stays as it is."""
-    told = {**pod_spec}
-    for kind in ("initContainers", "containers"):
-        containers = pod_spec.get(kind)
-        if isinstance(containers, list):
-            told[kind] = [_container(container, variables) for container in containers]
-    return told
+    return containers.changed(pod_spec, partial(_container, variables))
 
 
-def _container(container: Json, variables: Sequence[JsonObject]) -> Json:
-    if not isinstance(container, dict):
-        return container
+def _container(variables: Sequence[JsonObject], container: JsonObject) -> JsonObject:
     written = container.get("env")
     taken = {variable["name"] for variable in variables}
     own = [

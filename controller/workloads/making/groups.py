@@ -14,7 +14,7 @@ from kube.resources import PODCLIQUESETS, SCALING_GROUPS
 COMPONENT = "pcs-podcliquescalinggroup"
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Make groups that are missing, put labels right, and let go of those wanted no more."""
     for group in wanted.groups:
         there = view.groups.get(group.name)

@@ -41,7 +41,7 @@ _READ: Final[JsonObject] = {
 }
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Keep the rights of waiters where there are any, and nowhere else."""
     owner = view.metadata
     if trouble := waiting.way_trouble(view):

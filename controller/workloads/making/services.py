@@ -16,7 +16,7 @@ from kube.resources import PODCLIQUESETS, SERVICES
 COMPONENT: Final = "pcs-headless-service"
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, _wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Keep one service a replica, and none of a replica that is gone."""
     there = view.things_of(SERVICES)
     bodies: dict[str, JsonObject] = {}

@@ -74,7 +74,7 @@ _WORDS: Final[Mapping[Resource, _Words]] = {
 }
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, _wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Tell of pods that were all lost, and of what the API server refused."""
     yield from _lost(view)
     for trouble in view.troubles:

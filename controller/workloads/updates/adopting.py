@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from api import names
 from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
+from controller.workloads import containers
 from controller.workloads.stepping import Change, Remove, Step
 from controller.workloads.updates import hashing
 from controller.workloads.views import Clique, SetView
@@ -67,7 +69,7 @@ def marks(view: SetView, clique: WantedClique) -> JsonObject:
     return {names.TEMPLATE_HASH_ANNOTATION: hashing.template_hash(clique.template, priority)}
 
 
-def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:  # noqa: ARG001
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Note which template a PodClique has, and replace pods that only Grove would let start."""
     for clique in wanted.cliques.values():
         there = view.cliques.get(clique.name)
@@ -132,16 +134,10 @@ def _hash(view: SetView, clique: Clique, template: CliqueTemplate) -> str:
 def _without_additions(spec: JsonObject, written: JsonObject) -> JsonObject:
     claims = _named(spec.get("resourceClaims")) - _named(written.get("resourceClaims"))
     kept = {**spec, "resourceClaims": _without(spec.get("resourceClaims"), claims)}
-    for kind in ("initContainers", "containers"):
-        containers = spec.get(kind)
-        if isinstance(containers, list):
-            kept[kind] = [_plain(container, claims) for container in containers]
-    return kept
+    return containers.changed(kept, partial(_plain, claims))
 
 
-def _plain(container: Json, claims: set[str]) -> Json:
-    if not isinstance(container, dict):
-        return container
+def _plain(claims: set[str], container: JsonObject) -> JsonObject:
     env = container.get("env")
     told = {name for name in _named(env) if name.startswith(_GROUP_VARIABLES)}
     kept = {**container, "env": _without(env, told)}

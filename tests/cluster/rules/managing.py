@@ -6,7 +6,19 @@ from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
-from kube.resources import PODGANGS, PODS, SECRETS, SERVICEACCOUNTS, Resource
+from kube.resources import (
+    AUTOSCALERS,
+    PODCLIQUES,
+    PODGANGS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SCALING_GROUPS,
+    SECRETS,
+    SERVICEACCOUNTS,
+    SERVICES,
+    Resource,
+)
 from tests.cluster.rules.manifests import clique, container
 
 # The set that everything here was made for, and one that lets everybody.
@@ -18,22 +30,6 @@ KEEPER: Final = f"system:serviceaccount:{names.NAMESPACE}:{names.WORKLOADS_ACCOU
 PERSON: Final = "alice"
 
 _RBAC: Final = "rbac.authorization.k8s.io"
-_SERVICES: Final = Resource("", "v1", "services", "Service", namespaced=True)
-_ROLES: Final = Resource(_RBAC, "v1", "roles", "Role", namespaced=True)
-_BINDINGS: Final = Resource(_RBAC, "v1", "rolebindings", "RoleBinding", namespaced=True)
-_SCALERS: Final = Resource(
-    "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", namespaced=True
-)
-_CLIQUES: Final = Resource(
-    names.GROVE_GROUP, names.GROVE_VERSION, "podcliques", "PodClique", namespaced=True
-)
-_GROUPS: Final = Resource(
-    names.GROVE_GROUP,
-    names.GROVE_VERSION,
-    "podcliquescalinggroups",
-    "PodCliqueScalingGroup",
-    namespaced=True,
-)
 
 
 @dataclass(frozen=True)
@@ -80,25 +76,25 @@ def _gated_pod() -> JsonObject:
 
 _CONTENT: Final[Mapping[Resource, JsonObject]] = {
     PODS: {"spec": _gated_pod()},
-    _SERVICES: {"spec": {"clusterIP": "None", "selector": {"app": "llm"}}},
-    _ROLES: {"rules": []},
-    _BINDINGS: {
+    SERVICES: {"spec": {"clusterIP": "None", "selector": {"app": "llm"}}},
+    ROLES: {"rules": []},
+    ROLE_BINDINGS: {
         # As a set's waiters need one: guards let its keeper write no other.
         "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": f"grove.io:pcs:{KEPT}"},
         "subjects": [{"kind": "ServiceAccount", "name": KEPT}],
     },
-    _SCALERS: {
+    AUTOSCALERS: {
         "spec": {
             "maxReplicas": 3,
             "scaleTargetRef": {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "c"},
         }
     },
-    _CLIQUES: {"spec": clique("worker")["spec"]},
-    _GROUPS: {"spec": {"replicas": 1, "minAvailable": 1, "cliqueNames": ["worker"]}},
+    PODCLIQUES: {"spec": clique("worker")["spec"]},
+    SCALING_GROUPS: {"spec": {"replicas": 1, "minAvailable": 1, "cliqueNames": ["worker"]}},
     PODGANGS: {"spec": {"podgroups": []}},
 }
-_SUPPORTING: Final = (SECRETS, SERVICEACCOUNTS, _SERVICES, _ROLES, _BINDINGS, _SCALERS)
-_OWN: Final = (_CLIQUES, _GROUPS, PODGANGS)
+_SUPPORTING: Final = (SECRETS, SERVICEACCOUNTS, SERVICES, ROLES, ROLE_BINDINGS, AUTOSCALERS)
+_OWN: Final = (PODCLIQUES, SCALING_GROUPS, PODGANGS)
 
 
 def _table() -> tuple[tuple[str, Resource, str], ...]:
@@ -125,15 +121,15 @@ MANAGED: Final[tuple[Managed, ...]] = (
         Managed(f"2.9.{resource.plural}", "create by a person", resource, "create", allowed=True)
         for resource in _SUPPORTING
     ),
-    Managed("2.9.absent-set", "a set there is not", _SERVICES, "update", allowed=True,
+    Managed("2.9.absent-set", "a set there is not", SERVICES, "update", allowed=True,
             parent=NOBODY, warned=True),
-    Managed("2.9.absent-set", "a set there is", _SERVICES, "update", allowed=False),
-    Managed("2.9.no-label", "no label of a set", _SERVICES, "update", allowed=True,
+    Managed("2.9.absent-set", "a set there is", SERVICES, "update", allowed=False),
+    Managed("2.9.no-label", "no label of a set", SERVICES, "update", allowed=True,
             parent=None, warned=True),
-    Managed("2.9.no-label", "a label of a set", _SERVICES, "delete", allowed=False),
-    Managed("2.9.annotation", "a set that lets everybody", _SERVICES, "update", allowed=True,
+    Managed("2.9.no-label", "a label of a set", SERVICES, "delete", allowed=False),
+    Managed("2.9.annotation", "a set that lets everybody", SERVICES, "update", allowed=True,
             parent=FREE),
-    Managed("2.9.annotation", "a set that does not", _SCALERS, "update", allowed=False),
+    Managed("2.9.annotation", "a set that does not", AUTOSCALERS, "update", allowed=False),
     Managed("2.9.own-account", "the account in our namespace", PODGANGS, "update", allowed=True,
             user=KEEPER),
     Managed("2.9.own-account", "the account's namesake elsewhere", PODGANGS, "update",
@@ -178,8 +174,8 @@ def _clique_spec() -> JsonObject:
 
 
 _SCALABLE: Final[tuple[tuple[Resource, JsonObject], ...]] = (
-    (_CLIQUES, _clique_spec()),
-    (_GROUPS, {"replicas": 3, "minAvailable": 2, "cliqueNames": ["worker"]}),
+    (PODCLIQUES, _clique_spec()),
+    (SCALING_GROUPS, {"replicas": 3, "minAvailable": 2, "cliqueNames": ["worker"]}),
 )
 SCALED: Final = tuple(
     Scaled(resource, spec, replicas, allowed)
