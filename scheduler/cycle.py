@@ -1,19 +1,12 @@
 """One batch: gangs in their order, each placed whole or refused, into what the ones before left."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from scheduler import invariants
-from scheduler.placing import GangRequest, NoFit, Placement, place
+from scheduler.answers import NoFit, Placement, Plan
+from scheduler.placing import place
+from scheduler.requests import GangRequest
 from scheduler.snapshot import Snapshot
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The whole result of a cycle."""
-
-    placements: tuple[Placement, ...]
-    refusals: tuple[NoFit, ...]
 
 
 def plan(snapshot: Snapshot, gangs: Iterable[GangRequest]) -> Plan:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from api import quantities
-from scheduler.placing import NoFit, largest_pod
+from scheduler.answers import NoFit
+from scheduler.placing import largest_pod
 
 
 def sentence(refusal: NoFit) -> str:

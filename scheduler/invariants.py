@@ -7,8 +7,8 @@
 
 from collections.abc import Iterable
 
+from scheduler.answers import Placement
 from scheduler.eligible import obstacle
-from scheduler.placing import Placement
 from scheduler.snapshot import Snapshot
 
 
@@ -36,7 +36,7 @@ def check(snapshot: Snapshot, placements: Iterable[Placement]) -> None:
 
 
 def _whole(placement: Placement) -> None:
-    slots = [(placed.want.group, placed.want.index) for placed in placement.placed]
-    wanted = {(want.group, want.index) for want in placement.gang.minimum}
+    slots = [(placed.want.clique, placed.want.index) for placed in placement.placed]
+    wanted = {(want.clique, want.index) for want in placement.gang.minimum}
     if len(set(slots)) != len(slots) or not wanted <= set(slots):
         raise BrokenPlanError(f"{placement.gang.name} is not whole: {slots} for {wanted}")

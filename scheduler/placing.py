@@ -1,68 +1,15 @@
 """Place one gang: all of its minimum or nothing, in the smallest domain that holds it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from api.quantities import PODS, Amounts
+from scheduler.answers import NoFit, Placed, Placement
 from scheduler.eligible import Constraints, obstacle
-from scheduler.snapshot import Bools, Domain, Ints, Snapshot
-
-
-@dataclass(frozen=True)
-class Want:
-    """Room asked for: one pod of a clique, by its index."""
-
-    group: str
-    index: int
-    need: Amounts
-    constraints: Constraints = field(default_factory=Constraints)
-
-
-@dataclass(frozen=True)
-class GangRequest:
-    """What a gang asks for: its minimum, all or nothing, and extras if there is room.
-
-    `anchors` are nodes where pods of the gang are already: what is asked for should be near them.
-    """
-
-    namespace: str
-    name: str
-    minimum: tuple[Want, ...]
-    extras: tuple[Want, ...] = ()
-    anchors: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Placed:
-    """One want and the node it got."""
-
-    want: Want
-    node: str
-
-
-@dataclass(frozen=True)
-class Placement:
-    """A node for every want of the minimum, and for as many extras as there was room for."""
-
-    gang: GangRequest
-    placed: tuple[Placed, ...]
-    domain: tuple[str, ...]
-    score: float  # 1: one domain of the narrowest level; 0: nothing in common
-
-
-@dataclass(frozen=True)
-class NoFit:
-    """Why there is no room. Nothing was found; more room, or other constraints, may change that."""
-
-    gang: GangRequest
-    fitted: int  # pods of the minimum that would have fitted
-    needed: Amounts  # of the whole minimum, or of the extras where nothing else is asked for
-    free: Amounts  # on nodes that at least one of its pods may use
-    usable: int  # how many such nodes there are
-    nodes: int
-    obstacles: Mapping[str, int]  # nodes no pod of it may use, by the filter that says so
+from scheduler.requests import GangRequest, Want
+from scheduler.snapshot import Snapshot
+from scheduler.topology import Bools, Domain, Ints
 
 
 def place(snapshot: Snapshot, free: Ints, gang: GangRequest) -> Placement | NoFit:
@@ -93,7 +40,7 @@ def place(snapshot: Snapshot, free: Ints, gang: GangRequest) -> Placement | NoFi
 def _candidates(
     snapshot: Snapshot, free: Ints, fitting: "_Fitting", gang: GangRequest
 ) -> Iterator[Domain]:
-    anchors = [snapshot.row_of[name] for name in gang.anchors if name in snapshot.row_of]
+    anchors = [snapshot.row_of[a.node] for a in gang.anchors if a.node in snapshot.row_of]
     total = fitting.total(gang.minimum)
     if total is None:
         return

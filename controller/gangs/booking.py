@@ -11,7 +11,7 @@ from api.objects import owner_reference, timestamp
 from api.streams import Meta
 from controller.gangs.views import Reservation, SlotKey
 from kube.resources import PODGANGS, RESERVATIONS
-from scheduler.placing import Placed, Placement
+from scheduler.answers import Placed, Placement
 
 # A clique, and what one pod takes of its node: those of a plain gang need not be alike.
 Shape: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
@@ -53,7 +53,7 @@ def grown(reservation: Reservation, placement: Placement) -> JsonObject:
 
     It fails if the reservation has changed since.
     """
-    moved = {(placed.want.group, placed.want.index) for placed in placement.placed}
+    moved = {(placed.want.clique, placed.want.index) for placed in placement.placed}
     slots = _slots(reservation, moved)
     for placed in placement.placed:
         slots.setdefault(_shape_of(placed), []).append(_slot(placed.want.index, placed.node))
@@ -96,14 +96,14 @@ def _groups(slots: Mapping[Shape, list[Json]]) -> list[Json]:
 
 def _placed(placed: Iterable[Placed]) -> dict[Shape, list[Json]]:
     slots: dict[Shape, list[Json]] = {}
-    for each in sorted(placed, key=lambda p: (p.want.group, p.want.index)):
+    for each in sorted(placed, key=lambda p: (p.want.clique, p.want.index)):
         slots.setdefault(_shape_of(each), []).append(_slot(each.want.index, each.node))
     return slots
 
 
 def _shape_of(placed: Placed) -> Shape:
     need = sorted(placed.want.need.items())
-    return placed.want.group, tuple((name, quantities.text(name, amount)) for name, amount in need)
+    return placed.want.clique, tuple((name, quantities.text(name, amount)) for name, amount in need)
 
 
 def _slot(index: int, node: str) -> Json:

@@ -27,12 +27,14 @@ from kube.errors import ApiError, NotFound, ServerFault, Unreachable
 from kube.objects import Key
 from kube.resources import RESERVATIONS
 from scheduler import cycle, snapshot
-from scheduler.placing import GangRequest, NoFit, Placement
+from scheduler.answers import NoFit, Placement, Plan
+from scheduler.requests import GangRequest
 from scheduler.snapshot import Hold
+from scheduler.topology import Levels
 
 _log = logging.getLogger(__name__)
 
-LEVELS: Final = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
+BUILT_IN: Final = Levels("", (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY))
 PATIENCE: Final = timedelta(seconds=60)  # how long a reservation waits for its first lift
 GATHER_SECONDS: Final = 0.01  # gangs that arrive together are placed in one batch
 AT_ONCE: Final = 16
@@ -263,14 +265,14 @@ class Placer:
                 return
 
 
-def _plan(nodes: Sequence[Node], taken: Sequence[Hold], asked: Sequence[GangRequest]) -> cycle.Plan:
+def _plan(nodes: Sequence[Node], taken: Sequence[Hold], asked: Sequence[GangRequest]) -> Plan:
     """Run the engine; off the event loop, since leases must be renewed meanwhile."""
-    return cycle.plan(snapshot.build(nodes, taken, LEVELS), asked)
+    return cycle.plan(snapshot.build(nodes, taken, [BUILT_IN]), asked)
 
 
 def _moved(view: GangView, request: GangRequest) -> frozenset[SlotKey]:
     """Name the slots that are asked for although the gang has them already."""
-    slots = {(want.group, want.index) for want in (*request.minimum, *request.extras)}
+    slots = {(want.clique, want.index) for want in (*request.minimum, *request.extras)}
     return frozenset(slots & view.nodes_by_slot().keys())
 
 

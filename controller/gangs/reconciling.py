@@ -34,7 +34,7 @@ from kube.errors import ApiError, Conflict, Invalid, NotFound
 from kube.objects import Key
 from kube.resources import PODGANGS, PODS, RESERVATIONS
 from kube.workqueue import Workqueue
-from scheduler.placing import NoFit
+from scheduler.answers import NoFit
 
 _log = logging.getLogger(__name__)
 

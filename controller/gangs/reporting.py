@@ -12,7 +12,7 @@ from api.reservation import State
 from controller.gangs.deciding import Place, Wait
 from controller.gangs.views import GangView
 from scheduler import explain
-from scheduler.placing import NoFit
+from scheduler.answers import NoFit
 
 _FEW: Final = 3  # cliques that are named; of the others their number is told
 

@@ -9,7 +9,7 @@ from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinne
 from kube.objects import Key
 from scheduler import needs
 from scheduler.eligible import Constraints
-from scheduler.placing import GangRequest, Want
+from scheduler.requests import Anchor, GangRequest, Want
 from scheduler.snapshot import Hold
 
 
@@ -78,7 +78,7 @@ def request(view: GangView, place: Place) -> GangRequest:
         name,
         tuple(_want(member) for member in place.minimum),
         tuple(_want(member) for member in place.extras),
-        tuple(sorted(anchors)),
+        anchors=tuple(Anchor(node) for node in sorted(anchors)),
     )
 
 

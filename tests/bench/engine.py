@@ -10,11 +10,12 @@ import numpy as np
 
 from api import names
 from scheduler import cycle, snapshot
-from scheduler.placing import GangRequest, Want
+from scheduler.requests import GangRequest, Want
+from scheduler.topology import Levels
 from tests.bench.harness import Budget, Row, report, timed
 from tests.support.clusters import racks
 
-LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
+LEVELS = [Levels("", (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY))]
 GPU = "nvidia.com/gpu"
 
 

@@ -6,7 +6,8 @@ from api.reservation import ReservationSpec, State
 from api.streams import Pod
 from controller.gangs import booking, stocktaking
 from controller.gangs.deciding import Lift, Place, Trim, Wait, next_step
-from scheduler.placing import GangRequest, Placed, Placement, Want
+from scheduler.answers import Placed, Placement
+from scheduler.requests import Anchor, GangRequest, Want
 from tests.support.sets import NOW, gang, member, reservation, slots_of, view
 
 FIVE = {("a", i): f"n{i}" for i in range(5)}
@@ -50,7 +51,7 @@ def test_a_replaced_pod_whose_node_was_lost_is_placed_near_the_others() -> None:
     step = next_step(seen, NOW)
     assert isinstance(step, Place)
     assert slots_of(step.minimum) == [("a", 4)]
-    assert stocktaking.request(seen, step).anchors == ("n0", "n1", "n2", "n3")
+    assert stocktaking.request(seen, step).anchors == tuple(map(Anchor, ("n0", "n1", "n2", "n3")))
 
 
 def test_a_slot_that_moves_is_written_once_with_its_new_node() -> None:

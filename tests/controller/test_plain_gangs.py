@@ -25,7 +25,8 @@ from controller.gangs.plain_deciding import (
     vacant,
 )
 from controller.gangs.views import GangView, Reservation, members_of
-from scheduler.placing import GangRequest, Placed, Placement, Want
+from scheduler.answers import Placed, Placement
+from scheduler.requests import GangRequest, Want
 from tests.support.clusters import node
 from tests.support.plaingangs import (
     KEY,

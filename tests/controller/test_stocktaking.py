@@ -9,7 +9,8 @@ from api.streams import Pod
 from controller.gangs import reporting, stocktaking
 from controller.gangs.deciding import Place, Wait, next_step
 from kube.objects import Key
-from scheduler.placing import GangRequest, NoFit
+from scheduler.answers import NoFit
+from scheduler.requests import Anchor, GangRequest
 from scheduler.snapshot import Hold
 from tests.support.clusters import pod
 from tests.support.sets import NOW, gang, member, reservation, slots_of, view
@@ -78,8 +79,8 @@ def test_growth_is_asked_for_near_where_the_gang_lives() -> None:
     step = next_step(seen, NOW)
     assert isinstance(step, Place)
     asked = stocktaking.request(seen, step)
-    assert asked.anchors == ("n0",)
-    assert [(want.group, want.index) for want in asked.extras] == [("a", 1)]
+    assert asked.anchors == (Anchor("n0"),)
+    assert [(want.clique, want.index) for want in asked.extras] == [("a", 1)]
 
 
 def refusal(asked: GangRequest) -> NoFit:

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from api import names, quantities
 from api.streams import Node
 from scheduler import cycle, explain, invariants
+from scheduler.answers import NoFit, Placed, Placement
 from scheduler.eligible import Constraints
 from scheduler.invariants import BrokenPlanError
-from scheduler.placing import GangRequest, NoFit, Placed, Placement, Want
+from scheduler.requests import Anchor, GangRequest, Want
 from scheduler.snapshot import Hold, Snapshot, build
+from scheduler.topology import Levels
 from tests.support.clusters import node, racks
 
-LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
+LEVELS = [Levels("", (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY))]
 GPU = "nvidia.com/gpu"
 
 
@@ -84,7 +86,7 @@ def test_extras_come_after_the_minimum_and_never_stand_in_its_way() -> None:
 
 def test_growth_stays_where_the_gang_lives() -> None:
     snapshot = stock(racks(1, 2, 2, 2))
-    found = placed(snapshot, gang("g", wants("w", 1), anchors=("n-0-1-1-0",)))
+    found = placed(snapshot, gang("g", wants("w", 1), anchors=(Anchor("n-0-1-1-0"),)))
     assert found.domain == ("z0", "z0-b1", "z0-b1-r1")
 
 
