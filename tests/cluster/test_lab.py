@@ -223,6 +223,7 @@ async def test_the_printed_kubeconfig_needs_no_other_file(other_lab: Lab, tmp_pa
         assert len((await client.list_pages(NODES, NodeView)).items) == 3
 
 
+@pytest.mark.long
 async def test_a_thousand_nodes_come_up_and_serve(passing_lab: LabSpec) -> None:
     """How fast is for the benchmark to say; this limit is five times what is promised."""
     async with asyncio.timeout(150):

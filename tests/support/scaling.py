@@ -1,6 +1,7 @@
 """Sets of small parts, what they consist of right now, and how tests wait until that is right."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from api import names
@@ -91,10 +92,15 @@ async def parts(cluster: Cluster, set_name: str) -> tuple[Parts, bool]:
     )
 
 
-async def reached(cluster: Cluster, set_name: str, gangs: dict[str, dict[str, int]]) -> Parts:
+async def reached(
+    cluster: Cluster,
+    set_name: str,
+    gangs: dict[str, dict[str, int]],
+    names_of: Mapping[Resource, set[str]] | None = None,
+) -> Parts:
     """Wait until the set has these gangs, with so many pods of each clique, all of them ready.
 
-    Nothing else may be left of it then.
+    No other clique or pod may be left of it then, and of kinds in `names_of` nothing else at all.
     """
     cliques = {name: count for gang in gangs.values() for name, count in gang.items()}
 
@@ -102,6 +108,7 @@ async def reached(cluster: Cluster, set_name: str, gangs: dict[str, dict[str, in
         seen, whole = await parts(cluster, set_name)
         ready = seen.up == Counter({name: n for name, n in cliques.items() if n})
         known = seen.names[PODCLIQUES] == cliques.keys()
+        known &= all(seen.names[kind] == called for kind, called in (names_of or {}).items())
         done = whole and ready and known and seen.gangs == gangs
         return seen if done and len(seen.pods) == sum(cliques.values()) else None
 
