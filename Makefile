@@ -50,7 +50,7 @@ lint: $(STAMP) ## Run formatter, linter, type checker and import contracts
 
 test: $(STAMP) lint binaries ## Run everything that must pass: linters, unit tests and cluster tests
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --cov --cov-report=term --cov-fail-under=80 -m "not long" $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long" $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
 	@$(BIN)/python -m pytest -m "not cluster and not long" $(ARGS)
