@@ -153,7 +153,10 @@ class Elector:
         self._leading = asyncio.Event()
 
     def is_leader(self) -> bool:
-        """Return whether we may write: our last renewal is younger than the renew deadline."""
+        """Return whether we may write: our last renewal is younger than the renew deadline.
+
+        What it has once denied it never grants again: `run` raises LostLease then.
+        """
         return self._clock.monotonic() < self._renewed_at + self._settings.renew_deadline
 
     @property
@@ -177,15 +180,19 @@ class Elector:
                 break
             await self._clock.sleep(wait)
         _logger.info("%s leads, generation %d", self._identity, self._generation)
+        late = f"the lease could not be renewed within {self._settings.renew_deadline:g} s"
         while True:
             # Never past the deadline, so that the loss is noticed before the lease runs out.
-            left = self._renewed_at + self._settings.renew_deadline - self._clock.monotonic()
+            deadline = self._renewed_at + self._settings.renew_deadline
+            left = deadline - self._clock.monotonic()
             await self._clock.sleep(min(self._pause(), max(left, 0.0)))
             if not self.is_leader():
-                raise LostLease(
-                    f"the lease could not be renewed within {self._settings.renew_deadline:g} s"
-                )
+                raise LostLease(late)
             await self._attempt()
+            # A renewal that came too late is no renewal: what was left undone meanwhile, since we
+            # did not lead, nobody would do until something else happens to it.
+            if self._clock.monotonic() >= deadline:
+                raise LostLease(late)
 
     async def release(self) -> None:
         """Give the lease back, so that another may lead at once; we do not lead from here on.

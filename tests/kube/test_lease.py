@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from kube.errors import AlreadyExists, Conflict, Unreachable
 from kube.lease import (
@@ -108,6 +109,20 @@ class Door:
         return written
 
 
+@dataclass
+class SlowDoor(Door):
+    """A way on which answers take their time."""
+
+    clock: ManualClock
+    seconds: float = 0.0
+
+    @override
+    async def update(self, claim: Claim, resource_version: str) -> LeaseRecord:
+        written = await super().update(claim, resource_version)
+        await self.clock.sleep(self.seconds)
+        return written
+
+
 class Candidate:
     """An elector that stands again whenever it has lost, as a restarted process would."""
 
@@ -201,6 +216,22 @@ async def test_a_leader_that_was_asleep_knows_at_once_that_it_no_longer_leads() 
     clock.skip(10)  # nothing else got to run: only the clock can tell
     assert not one.elector.is_leader()
     await one.stop()
+
+
+async def test_a_renewal_that_is_answered_after_the_deadline_comes_too_late() -> None:
+    clock, lease = ManualClock(), MemoryLease()
+    door = SlowDoor(lease, "one", clock)
+    elector = Elector(door, "one", SETTINGS, clock, dice())
+    running = asyncio.create_task(elector.run())
+    await clock.advance(1)
+    door.seconds = SETTINGS.renew_deadline
+    await clock.advance(SETTINGS.renew_deadline)
+    assert not elector.is_leader()
+    door.seconds = 0.0
+    await clock.advance(SETTINGS.retry_seconds * 2)
+    assert running.done()
+    with pytest.raises(LostLease, match="within 10 s"):
+        await running
 
 
 async def test_a_renewal_whose_answer_was_lost_is_made_up_for_at_the_next_attempt() -> None:
