@@ -27,6 +27,7 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
         return Allow()
     filled = podcliqueset_defaults.defaulted(request.object)
     is_new = request.operation is Operation.CREATE
+    patch = filled.patch + (podcliqueset_defaults.holding(request.object) if is_new else ())
     case = Case(podcliqueset_view.view(filled.object), policy, known, is_new)
     old, before = None, request.old_object
     if before is not None and not is_new:
@@ -46,7 +47,7 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
         filled.object,
         [*changed, *_problems(filled.object, case)],
         problems_before,
-        lambda: Allow(filled.patch, _warnings(case)),
+        lambda: Allow(patch, _warnings(case)),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from api import names
 from api.cliques import MAX_CLIQUES, MAX_REPLICAS
 from api.jsons import Json, JsonObject
 from api.podcliqueset import StartupType, UpdateType
@@ -31,6 +32,23 @@ def defaulted(raw: JsonObject) -> Defaulted:
     """Fill in what was left out. Parts that need nothing are shared with `raw`, never changed."""
     patch: list[JsonObject] = []
     return Defaulted(_inside(raw, "spec", "", patch, _spec), tuple(patch))
+
+
+def holding(raw: JsonObject) -> tuple[JsonObject, ...]:
+    """Put the finalizer on a new set, so that it never goes before what is made for it.
+
+    Whoever makes things for sets, `workloads` or Grove's operator, would put on the same one in a
+    write of its own, and takes it off.
+    """
+    metadata = raw.get("metadata")
+    if not isinstance(metadata, dict):
+        return ()
+    written = metadata.get("finalizers")
+    if not written:
+        return ({"op": "add", "path": "/metadata/finalizers", "value": [names.SET_FINALIZER]},)
+    if not isinstance(written, list) or names.SET_FINALIZER in written:
+        return ()
+    return ({"op": "add", "path": "/metadata/finalizers/-", "value": names.SET_FINALIZER},)
 
 
 _Patch = list[JsonObject]

@@ -1,6 +1,6 @@
 """What is let in, although its author should know of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from api import needs, quantities
@@ -101,9 +101,7 @@ def _beyond(
             )
 
 
-def _minima(
-    case: Case, of: dict[str, dict[str, int]]
-) -> Iterator[tuple[Constraint, dict[str, int]]]:
+def _minima(case: Case, of: Mapping[str, Amounts]) -> Iterator[tuple[Constraint, dict[str, int]]]:
     """Give for each constraint what the minimum of pods under it takes."""
     members: dict[str, dict[str, int]] = {}
     whole: dict[str, int] = {}
@@ -141,7 +139,7 @@ def _times(amounts: Amounts, count: int | None) -> dict[str, int]:
     return {name: min(quantities.MOST, amount * times) for name, amount in amounts.items()}
 
 
-def _needs(pod: JsonObject) -> dict[str, int]:
+def _needs(pod: JsonObject) -> Amounts:
     """Count what a pod takes, or nothing if its amounts cannot be read or are past counting."""
     if _asked(pod) > MOST_ASKED:
         return {}

@@ -53,13 +53,17 @@ PLANNERS: Final[tuple[Planner, ...]] = (
 _ORDER: Final = {Create: 0, Change: 1, Remove: 2, Say: 3, Tell: 4, Again: 5}
 
 
-def plan(view: SetView, now: datetime) -> list[Step]:
-    """List what is to be done: creations before all else, and nothing twice."""
+def plan(view: SetView, now: datetime, *, silent: bool = False) -> list[Step]:
+    """List what is to be done: creations before all else, and nothing twice.
+
+    To be `silent` leaves out statuses of the set and its parts, which are much of the work.
+    """
     if view.metadata.deletion_timestamp is not None:
         found = leaving.departure(view)
     else:
         wanted = expand(view)
-        found = (step for planner in PLANNERS for step in planner(view, wanted, now))
+        planners = (each for each in PLANNERS if not (silent and each is statuses.steps))
+        found = (step for planner in planners for step in planner(view, wanted, now))
     return sorted(_each_once(found), key=lambda step: _ORDER[type(step)])
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -14,6 +14,7 @@ from controller.workloads.acting import Actor, Ident, ident, trouble
 from controller.workloads.caches import Caches
 from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
+from controller.workloads.speaking import CALM, Speaking
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
 from controller.workloads.story import telling
 from controller.workloads.views import Choices, Trouble
@@ -31,11 +32,8 @@ _ALL_AT_ONCE: Final = 64  # and for all, so that a large one does not keep the o
 
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 120.0
-# Seconds: statuses said while a set changes are out of date in a moment, so there are few.
-_QUIET: Final = 1.0
-# Seconds: while other sets are made or taken away, words wait so long for a pause, and in all.
-_CALM: Final = 0.25
-_LATE: Final = 5.0
+# In place of a set: time to see whose words need wait no longer.
+_LISTEN: Final[Key] = ("", "")
 # A look that takes longer than this, in seconds, is followed by a rest of so many times as long.
 _SHORT_LOOK: Final = 0.002
 _REST: Final = 3.0
@@ -80,15 +78,16 @@ class Reconciler:
         self._actor = Actor(client, clock, caches.observe, instance)
         self.voice = self._actor.voice
         self._refused: dict[Key, _Refused] = {}
-        self._spoken: dict[Key, float] = {}
+        self._speaking = Speaking()
         self._resting: dict[Key, float] = {}
-        self._held: dict[Key, float] = {}
-        self._bustle: tuple[tuple[Key, float], ...] = ()
         self._room = asyncio.Semaphore(_ALL_AT_ONCE)
         self._holdings = Holdings(caches, self._wake)
 
     async def reconcile(self, key: Key) -> None:
         """Bring one set closer to what it wants; comes back by itself while there is more to do."""
+        if key == _LISTEN:
+            self._listen()
+            return
         if not key[1]:
             await self._clear(key)
             return
@@ -96,18 +95,24 @@ class Reconciler:
         troubles = tuple(each.trouble for each in self._refused.get(key, {}).values())
         view = self._holdings.view(key, self._choices, troubles)
         if view is None:
-            for memory in (self._refused, self._spoken, self._resting, self._held):
-                memory.pop(key, None)
+            self._refused.pop(key, None)
+            self._resting.pop(key, None)
+            self._speaking.forget(key)
             # It may have gone while nobody looked, and have left what cannot go without us.
             self.queue.add((key[0], ""))
             return
         if view.metadata.deletion_timestamp is None and is_too_large(view):
             # The definition refuses it; this one was stored or scaled before that was there.
             _log.error("%s/%s asks for too many pods and is left alone", *key)
+            self._speaking.forget(key)
             return
-        steps = planning.plan(view, self._clock.now())
+        # What the API server refuses is told of at once.
+        silent = self._speaking.waits(key, begun) and key not in self._refused
+        if self._speaking.holds:
+            self.queue.add_after(_LISTEN, CALM)
+        steps = planning.plan(view, self._clock.now(), silent=silent)
         self._rest(key, begun)
-        taken = await self._work(key, steps)
+        taken = await self._work(key, steps, silent=silent)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
 
@@ -123,7 +128,7 @@ class Reconciler:
         else:
             self._resting.pop(key, None)
 
-    async def _work(self, key: Key, steps: list[Step]) -> list[Step]:
+    async def _work(self, key: Key, steps: list[Step], *, silent: bool) -> list[Step]:
         before, now = self._refused.get(key, {}), self._clock.monotonic()
         todo: list[Step] = []
         kept: dict[Ident, _Refusal] = {}
@@ -135,11 +140,14 @@ class Reconciler:
             elif not self._actor.is_done(step):
                 todo.append(step)
         begun = self._clock.monotonic()
-        todo = [*self._worded(key, todo, begun)]
-        refused = await self._take(key, todo)
+        busy = any(isinstance(step, Create | Remove) for step in todo)
+        if not silent and not self._speaking.may(key, begun, busy=busy):
+            todo = [step for step in todo if not _is_word(step)]
+        with self._speaking.working(key, busy=busy):
+            refused = await self._take(key, todo)
         if refused is None:
             return []
-        self._stay_quiet(key, begun)
+        self._speaking.worked(key, begun, self._clock.monotonic(), busy=busy)
         self._remember(key, before, kept, refused)
         return [step for step in todo if ident(step) not in refused]
 
@@ -189,37 +197,12 @@ class Reconciler:
         if found.keys() != before.keys():
             self.queue.add(key)  # to say so
 
-    def _worded(self, key: Key, steps: list[Step], now: float) -> Iterator[Step]:
-        """Leave out what would be said while it is about to change; what gangs wait for is said."""
-        busy = any(isinstance(step, Create | Remove) for step in steps)
-        quiet = busy and now < self._spoken.get(key, now) + _QUIET
-        self._spoken.setdefault(key, now)
-        words = any(isinstance(step, Say) and step.resource is not PODGANGS for step in steps)
-        if words and not quiet and self._must_wait(key, now):
-            quiet = True
-            self.queue.add_after(key, _QUIET)
-        elif not quiet:
-            self._spoken[key] = now
-            self._held.pop(key, None)
-        if busy:
-            others = tuple(entry for entry in self._bustle if entry[0] != key)
-            self._bustle = ((key, now), *others[:1])
-        for step in steps:
-            if not (quiet and isinstance(step, Say) and step.resource is not PODGANGS):
-                yield step
-
-    def _must_wait(self, key: Key, now: float) -> bool:
-        """Tell whether other sets are at work, to whom words would be in the way."""
-        others = (at for maker, at in self._bustle if maker != key)
-        if now - max(others, default=-_CALM) >= _CALM:
-            return False
-        return now < self._held.setdefault(key, now) + _LATE
-
-    def _stay_quiet(self, key: Key, begun: float) -> None:
-        """Have the next word wait at least as long as it took to do what the last one was on."""
-        ended = self._clock.monotonic()
-        if self._spoken.get(key) == begun:
-            self._spoken[key] = max(begun, ended + (ended - begun) - _QUIET)
+    def _listen(self) -> None:
+        """Have sets looked at whose words need wait no longer."""
+        for key in self._speaking.let_speak(self._clock.monotonic()):
+            self.queue.add(key)
+        if self._speaking.holds:
+            self.queue.add_after(_LISTEN, CALM)
 
     async def _clear(self, key: Key) -> None:
         """Delete what owners that are gone have left. Garbage collection would, in its own time."""
@@ -234,3 +217,8 @@ class Reconciler:
             self.queue.retry(key)  # collection takes no finalizer of ours off
         if not todo:
             self._holdings.settled(key[0])
+
+
+def _is_word(step: Step) -> bool:
+    """Tell what is for people to read. For what is said of PodGangs, `gangs` waits."""
+    return isinstance(step, Say) and step.resource is not PODGANGS

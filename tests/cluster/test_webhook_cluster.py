@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 import yaml
@@ -175,6 +176,13 @@ async def test_a_binding_and_a_set_can_be_applied_in_one_go(
         for name in made:
             with suppress(NotFound):
                 await person.delete(TOPOLOGY_BINDINGS, name)
+
+
+async def test_a_set_is_born_with_its_finalizer(
+    installed: Installed, person: Client, space: str
+) -> None:
+    made = await person.create(PODCLIQUESETS, engine_set("s", pods=1, gpus=0), space)
+    assert msgspec.json.decode(made)["metadata"]["finalizers"] == [names.SET_FINALIZER]
 
 
 def test_a_set_names_a_binding_there_is_none_of(

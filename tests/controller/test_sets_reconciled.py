@@ -32,16 +32,16 @@ class Scene:
     reconciler: Reconciler
     leads: bool = True
 
-    def apply(self, pods: int = 2, **spec: Json) -> None:
+    def apply(self, pods: int = 2, name: str = "demo", **spec: Json) -> None:
         """Store a set, whether or not admission would let it through."""
         whole = set_spec(clique("a", pods)).model_dump(
             mode="json", by_alias=True, exclude_none=True
         )
         body: JsonObject = {
-            "metadata": {"name": "demo", "namespace": "default", "uid": "set", "generation": 1},
+            "metadata": {"name": name, "namespace": "default", "uid": name, "generation": 1},
             "spec": {**whole, **spec},
         }
-        self.api.put(PODCLIQUESETS.path(*KEY), body)
+        self.api.put(PODCLIQUESETS.path("default", name), body)
         self.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
 
     def edit(self, **spec: Json) -> None:
@@ -56,11 +56,11 @@ class Scene:
         self.api.put(path, body)
         self.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
 
-    async def look(self) -> list[str]:
+    async def look(self, name: str = "demo") -> list[str]:
         """Look at the set once; give what was written or tried meanwhile."""
         tried: list[str] = []
         self.api.before = tried.append
-        await self.reconciler.reconcile(KEY)
+        await self.reconciler.reconcile(("default", name))
         return tried
 
     def there(self, kind: Resource) -> list[str]:
@@ -167,6 +167,32 @@ async def test_while_a_set_is_being_made_its_statuses_wait_the_longer_the_longer
     scene.clock.skip(30)
     await scene.reconciler.reconcile(KEY)
     assert [w for w in tried if f"/{PODCLIQUES.plural}/" in w]
+
+
+STATUS = f"PATCH {PODCLIQUESETS.path(*KEY)}/status"
+
+
+async def test_a_set_is_spoken_of_when_no_other_is_being_made_any_more(scene: Scene) -> None:
+    scene.apply()
+    await scene.look()
+    await scene.look()
+    scene.clock.skip(2)  # and its own making is no reason any more
+    scene.apply(name="other")
+    await scene.look("other")
+    assert STATUS not in await scene.look()
+    scene.clock.skip(0.3)
+    assert STATUS in await scene.look()
+
+
+async def test_of_what_is_refused_people_hear_though_others_are_being_made(scene: Scene) -> None:
+    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
+    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
+    scene.apply()
+    await scene.look()
+    await scene.look()
+    scene.apply(name="other")
+    await scene.look("other")
+    assert STATUS in await scene.look()
 
 
 async def test_what_is_refused_for_ever_holds_up_nothing_that_fails_for_a_moment(

@@ -1,4 +1,5 @@
 import copy
+import json
 from typing import Final, cast
 
 import jsonpatch
@@ -6,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api import names
 from api.jsons import Json, JsonObject
-from policies.podcliqueset_defaults import defaulted
+from policies.podcliqueset_defaults import defaulted, holding
 from tests.policies.chaos import JSONS, broken_sets, sets
 from tests.policies.drafts import POD, clique, draft, edited, group
 
@@ -24,7 +26,9 @@ def filled(raw: JsonObject) -> JsonObject:
     """What the API server makes of the patch, which is also what the rules are held against."""
     before = copy.deepcopy(raw)
     done = defaulted(raw)
-    patched = cast("JsonObject", jsonpatch.apply_patch(copy.deepcopy(raw), list(done.patch)))
+    # No copy: parts that are shared in it would be patched together.
+    received = json.loads(json.dumps(raw))
+    patched = cast("JsonObject", jsonpatch.apply_patch(received, list(done.patch)))
     assert patched == done.object
     assert raw == before
     assert defaulted(patched).patch == ()
@@ -133,3 +137,27 @@ def test_filling_in_a_second_time_changes_nothing(raw: JsonObject) -> None:
 @given(st.dictionaries(st.text(max_size=5), JSONS, max_size=4))
 def test_any_object_is_taken(raw: JsonObject) -> None:
     filled(raw)
+
+
+@pytest.mark.parametrize(
+    ("written", "held"),
+    [
+        (None, [names.SET_FINALIZER]),
+        ([], [names.SET_FINALIZER]),
+        (["example.com/mine"], ["example.com/mine", names.SET_FINALIZER]),
+        ([names.SET_FINALIZER, "example.com/mine"], [names.SET_FINALIZER, "example.com/mine"]),
+    ],
+)
+def test_a_new_set_is_held_by_its_finalizer_beside_those_of_others(
+    written: Json, held: list[str]
+) -> None:
+    raw = edited(draft(clique("a")), "metadata/finalizers", written)
+    patched = jsonpatch.apply_patch(raw, list(holding(raw)))
+    assert at(patched, "metadata/finalizers") == held
+
+
+@given(st.dictionaries(st.sampled_from(["metadata", "finalizers"]), JSONS))
+def test_whatever_a_sets_metadata_are_holding_it_never_raises(metadata: JsonObject) -> None:
+    whole: JsonObject = {"metadata": metadata}
+    for raw in (metadata, whole):
+        jsonpatch.apply_patch(copy.deepcopy(raw), list(holding(raw)))

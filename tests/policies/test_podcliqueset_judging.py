@@ -1,10 +1,11 @@
+import jsonpatch
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from api.jsons import Json, JsonObject
 from policies.answers import Allow, Refuse
-from policies.podcliqueset_defaults import defaulted
+from policies.podcliqueset_defaults import defaulted, holding
 from policies.problems import Problem
 from tests.policies import drafts
 from tests.policies.chaos import EVERYTHING, JSONS, broken_sets, paths, replaced, sets
@@ -21,9 +22,14 @@ def test_a_set_of_every_field_is_let_in_but_for_one_old_spelling() -> None:
     assert found(EVERYTHING) == ["spec.template.topologyConstraint.packDomain"]
 
 
-def test_a_set_is_let_in_with_its_defaults() -> None:
+def test_a_set_is_let_in_with_its_defaults_and_its_finalizer() -> None:
     raw = draft(clique("a"))
-    assert judged(raw) == Allow(defaulted(raw).patch)
+    assert judged(raw) == Allow((*defaulted(raw).patch, *holding(raw)))
+
+
+def test_a_set_that_is_changed_is_given_no_finalizer_again() -> None:
+    raw = draft(clique("a"))
+    assert judged(edited(raw, "spec/replicas", 2), raw) == Allow(defaulted(raw).patch)
 
 
 def test_wrong_types_and_broken_rules_are_told_together() -> None:
@@ -102,7 +108,7 @@ def test_any_object_is_answered(raw: JsonObject) -> None:
 def test_what_is_let_in_once_is_let_in_again_with_nothing_to_fill_in(raw: JsonObject) -> None:
     answer = judged(raw)
     if isinstance(answer, Allow):
-        again = judged(defaulted(raw).object)
+        again = judged(jsonpatch.apply_patch(raw, list(answer.patch)))
         assert again == Allow(warnings=answer.warnings)
 
 

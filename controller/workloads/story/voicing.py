@@ -20,7 +20,11 @@ _log = logging.getLogger(__name__)
 Write: TypeAlias = Callable[[JsonObject, str], Awaitable[object]]  # an Event, in a namespace
 
 REPORTER: Final = f"{names.GROUP}/workloads"
-_PAUSE: Final = 0.05  # seconds after each
+# After each, so many times as long as it took, since what takes long is in the way of others; in
+# seconds at the least, and at the most.
+_REST: Final = 8.0
+_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 2.0
 _WAITING: Final = 1000
 _REMEMBERED: Final = 16384
 
@@ -62,6 +66,7 @@ class Voice:
             while self._waiting:
                 name, tell, namespace = self._waiting.popleft()
                 body = event(tell, name, namespace, self._instance, self._clock.now())
+                begun = self._clock.monotonic()
                 try:
                     await self._write(body, namespace)
                 except AlreadyExists:
@@ -69,7 +74,8 @@ class Voice:
                 except ApiError as error:
                     # Somebody else may not have it told either; the log has it.
                     _log.info("%s/%s: no Event %s: %s", namespace, tell.name, tell.reason, error)
-                await self._clock.sleep(_PAUSE)
+                took = self._clock.monotonic() - begun
+                await self._clock.sleep(min(max(_PAUSE, _REST * took), _LONGEST_PAUSE))
             self._news.clear()
 
 
