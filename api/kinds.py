@@ -166,6 +166,7 @@ KINDS: Final = (
         (
             Column("Phase", ".status.phase"),
             Column("Scheduled", '.status.conditions[?(@.type=="Scheduled")].reason'),
+            Column("Score", ".status.placementScore", "number", wide=True),
             Column("Message", '.status.conditions[?(@.type=="Scheduled")].message', wide=True),
             AGE,
         ),
@@ -182,6 +183,9 @@ KINDS: Final = (
         (
             Column("Gang", ".spec.gang.name"),
             Column("State", ".status.state"),
+            Column("Score", ".spec.score", "number", wide=True),
+            Column("Fragmentation", ".spec.fragmentation", "number", wide=True),
+            Column("Domain", ".spec.domain", wide=True),
             # Not a date: kubectl shows those as ages and has none for the future.
             Column("Deadline", ".spec.deadline", wide=True),
             AGE,

@@ -58,6 +58,7 @@ TOPOLOGY_LEVEL_LABEL: Final = "penstock.dev/topology-level"
 SLOTS_ANNOTATION: Final = "penstock.dev/slots"
 # Kubernetes' own words for which one of its owner's pods a pod is.
 STATEFULSET_INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+STATEFULSET_POD_LABEL: Final = "statefulset.kubernetes.io/pod-name"
 JOB_INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
 # On sets and gangs: how cliques are kept from starting before those they wait for.
 STARTUP_ANNOTATION: Final = "penstock.dev/startup"
@@ -65,10 +66,15 @@ STARTUP_ANNOTATION: Final = "penstock.dev/startup"
 REPLICAS_ANNOTATION: Final = "penstock.dev/replicas"
 REPLICAS_OF_TEMPLATE: Final = "template"
 READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
+# On sets and gangs: over which level of the network the replicas of a set keep apart.
+SPREAD_ANNOTATION: Final = "penstock.dev/spread"
 # On PodCliques: our hash of the template they have, whatever the label of that template says.
 TEMPLATE_HASH_ANNOTATION: Final = "penstock.dev/template-hash"
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
+
+# Koordinator's word, an annotation or a label of sets and gangs: the zone where they would best be.
+PREFERRED_ZONE: Final = "scheduling.koordinator.sh/network-topology-zone"
 
 # Grove's words, which manifests and tools already use.
 GROVE_GROUP: Final = "grove.io"
@@ -147,6 +153,9 @@ QUOTA_EXCEEDED: Final = "QuotaExceeded"
 # On a gang whose pods a quota refuses: since when, and until when they are withdrawn.
 QUOTA_ANNOTATION: Final = "penstock.dev/quota"
 SCHEDULED: Final = "Scheduled"
+# Where a gang's room is, how near its pods are to each other, and what was broken for it.
+PLACED: Final = "Placed"
+REASON_PLACED: Final = "RoomReserved"
 READY: Final = "Ready"
 REASON_READY: Final = "MinimumReady"
 REASON_NOT_READY: Final = "MinimumNotReady"

@@ -209,6 +209,10 @@ class PodGangStatus(Model):
     ] = Phase.PENDING
     placement_score: Annotated[
         float | None,
-        Field(ge=0, le=1, description="How near its pods are to each other: 1 is one rack."),
+        Field(
+            ge=0,
+            le=1,
+            description="How near its pods are to each other: 1 is one domain of the last level.",
+        ),
     ] = None
     conditions: Conditions = []

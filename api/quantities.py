@@ -15,6 +15,8 @@ MOST: Final = 2**50
 # For schemas: what the API server takes as an amount that is not negative.
 PATTERN: Final = r"^[+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$"
 
+_BILLION: Final = 10**9
+
 # No amount takes more to write; endless digits would overflow the arithmetic.
 _LONGEST: Final = 1_024
 # Longer texts are read each time, so that what is remembered stays small.
@@ -81,6 +83,27 @@ def _whole(text: str, scale: int) -> int:
 
 # A cluster writes the same few amounts over and over.
 _remembered: Final = lru_cache(maxsize=4096)(_whole)
+
+
+def billionths(resource: str, text: str) -> int:
+    """Give an amount in billionths of the engine's unit, for sums that are rounded at the end.
+
+    Kubernetes keeps amounts to a billionth, rounded up, so of CPU that is a million such.
+    """
+    scale = 1000 if resource == CPU else 1
+    if len(text) > _LONGEST_REMEMBERED:
+        return _billionths(text, scale)
+    return _remembered_billionths(text, scale)
+
+
+def _billionths(text: str, scale: int) -> int:
+    amount = parse(text) * _BILLION
+    if amount >= MOST * _BILLION:
+        return MOST * _BILLION
+    return int(amount.to_integral_value(ROUND_CEILING)) * scale
+
+
+_remembered_billionths: Final = lru_cache(maxsize=4096)(_billionths)
 
 
 def amounts(quantities: Mapping[str, str]) -> dict[str, int]:

@@ -66,8 +66,28 @@ class ReservationSpec(Model):
     ] = 0
     score: Annotated[
         float | None,
-        Field(ge=0, le=1, description="How near the slots are to each other: 1 is one rack."),
+        Field(
+            ge=0,
+            le=1,
+            description="How near the slots are to each other: 1 is one domain of the last level.",
+        ),
     ] = None
+    fragmentation: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="How much of what was wholly free was broken for it: 0 is nothing.",
+        ),
+    ] = None
+    domain: Annotated[
+        str,
+        Field(
+            max_length=1024,
+            description="The narrowest domain that holds all slots, by its path from the widest "
+            "level down; empty where they share none.",
+        ),
+    ] = ""
     groups: Annotated[
         list[SlotGroup], Field(max_length=4096, description="The room, clique by clique.")
     ]

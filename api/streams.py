@@ -1,7 +1,8 @@
 """What the API server streams, decoded to the fields Penstock reads and no others.
 
 Thousands of pods and nodes pass through these shapes, so they are msgspec structs: unknown fields
-cost nothing, and nothing here is ever written back.
+cost nothing, and nothing here is ever written back. None can refer to itself, so the garbage
+collector is spared them: it would stop everything else for half a second again and again.
 """
 
 from datetime import datetime
@@ -9,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 
-class Owner(msgspec.Struct, frozen=True, rename="camel"):
+class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One owner reference."""
 
     kind: str = ""
@@ -18,7 +19,7 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
     controller: bool = False
 
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
+class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The part of an object's metadata that decisions read."""
 
     name: str
@@ -39,7 +40,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
 
 
-class Condition(msgspec.Struct, frozen=True, rename="camel"):
+class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One condition of a status."""
 
     type: str
@@ -49,49 +50,66 @@ class Condition(msgspec.Struct, frozen=True, rename="camel"):
     last_transition_time: datetime | None = None
 
 
-class Terminated(msgspec.Struct, frozen=True, rename="camel"):
+class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """How a container ended."""
 
     exit_code: int = 0
 
 
-class ContainerState(msgspec.Struct, frozen=True):
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
     """Only its end is read."""
 
     terminated: Terminated | None = None
 
 
-class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How one container is doing."""
-
-    name: str = ""
-    ready: bool = False
-    started: bool | None = None
-    last_state: ContainerState = ContainerState()
-
-
-class Requirements(msgspec.Struct, frozen=True, rename="camel"):
+class Requirements(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a container asks for; limits stand in for requests that were left out."""
 
     requests: dict[str, str] = {}
     limits: dict[str, str] = {}
 
 
-class Container(msgspec.Struct, frozen=True, rename="camel"):
+class Granted(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a kubelet has given a container or a pod; None where it does not say."""
+
+    requests: dict[str, str] | None = None
+
+
+class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """How one container is doing."""
+
+    name: str = ""
+    ready: bool = False
+    started: bool | None = None
+    last_state: ContainerState = ContainerState()
+    allocated_resources: dict[str, str] | None = None
+    resources: Granted | None = None
+
+
+class Port(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A container's port; one with a host port takes it on the node."""
+
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = "TCP"
+
+
+class Container(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A container's claim on its node."""
 
     name: str = ""
     resources: Requirements = Requirements()
     restart_policy: str = ""
+    ports: tuple[Port, ...] = ()
 
 
-class SchedulingGate(msgspec.Struct, frozen=True):
+class SchedulingGate(msgspec.Struct, frozen=True, gc=False):
     """A reason for kube-scheduler to leave the pod alone."""
 
     name: str
 
 
-class Expression(msgspec.Struct, frozen=True):
+class Expression(msgspec.Struct, frozen=True, gc=False):
     """One requirement of a node selector term."""
 
     key: str
@@ -99,20 +117,20 @@ class Expression(msgspec.Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-class Term(msgspec.Struct, frozen=True, rename="camel"):
+class Term(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Requirements that must all hold; terms are alternatives."""
 
     match_expressions: tuple[Expression, ...] = ()
     match_fields: tuple[Expression, ...] = ()
 
 
-class NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
+class NodeSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """The terms a node is held against."""
 
     node_selector_terms: tuple[Term, ...] = ()
 
 
-class NodeAffinity(msgspec.Struct, frozen=True):
+class NodeAffinity(msgspec.Struct, frozen=True, gc=False):
     """Only what is required: preferences do not decide where a pod may run."""
 
     required: NodeSelector | None = msgspec.field(
@@ -120,13 +138,81 @@ class NodeAffinity(msgspec.Struct, frozen=True):
     )
 
 
-class Affinity(msgspec.Struct, frozen=True, rename="camel"):
-    """The node part of a pod's affinity."""
+class LabelSelector(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Whom a term or a spread constraint is about; an empty one is about everybody."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[Expression, ...] = ()
+
+
+class PodTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Other pods, and which level they are looked for in: a node label key.
+
+    The API server has merged matchLabelKeys into the selector by the time it is read.
+    """
+
+    topology_key: str = ""
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+
+
+class PodAffinity(msgspec.Struct, frozen=True, gc=False):
+    """Only what is required of other pods, or, as anti-affinity, must not be."""
+
+    required: tuple[PodTerm, ...] = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=()
+    )
+
+
+class Affinity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """What a pod asks of nodes, and of pods on and near them."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
 
 
-class Toleration(msgspec.Struct, frozen=True):
+class SpreadConstraint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """How evenly pods that the selector names are to be spread over domains."""
+
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+class ClaimSource(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Which claim of the pod's namespace a volume is."""
+
+    claim_name: str = ""
+
+
+class ClaimTemplate(msgspec.Struct, frozen=True, gc=False):
+    """A claim that is made for the pod, named after it and the volume; what it asks is not read."""
+
+
+class Volume(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A volume, as far as it may tie a pod to nodes."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: ClaimTemplate | None = None
+
+
+class PodDevices(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Devices that a pod claims, by the claim's name or by the template it is made from."""
+
+    name: str = ""
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class Toleration(msgspec.Struct, frozen=True, gc=False):
     """A taint the pod puts up with."""
 
     key: str = ""
@@ -135,7 +221,7 @@ class Toleration(msgspec.Struct, frozen=True):
     effect: str = ""
 
 
-class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
+class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What decides where a pod may run and what it takes there."""
 
     node_name: str = ""
@@ -151,19 +237,26 @@ class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[SpreadConstraint, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodDevices, ...] = ()
+    host_network: bool = False
 
 
-class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
+class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """How the pod is doing."""
 
     phase: str = "Pending"
     reason: str = ""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
     nominated_node_name: str = ""
+    allocated_resources: dict[str, str] | None = None
+    resources: Granted | None = None
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """A pod as decisions see it."""
 
     metadata: Meta
@@ -188,7 +281,7 @@ class Pod(msgspec.Struct, frozen=True):
         return tuple(gate.name for gate in self.spec.scheduling_gates)
 
 
-class Taint(msgspec.Struct, frozen=True):
+class Taint(msgspec.Struct, frozen=True, gc=False):
     """A mark that keeps pods off a node unless they tolerate it."""
 
     key: str
@@ -196,21 +289,21 @@ class Taint(msgspec.Struct, frozen=True):
     value: str = ""
 
 
-class NodeSpec(msgspec.Struct, frozen=True):
+class NodeSpec(msgspec.Struct, frozen=True, gc=False):
     """What keeps pods off a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
-class NodeStatus(msgspec.Struct, frozen=True):
+class NodeStatus(msgspec.Struct, frozen=True, gc=False):
     """What a node has to give, and whether it is up."""
 
     allocatable: dict[str, str] = {}
     conditions: tuple[Condition, ...] = ()
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, gc=False):
     """A node as decisions see it."""
 
     metadata: Meta
@@ -223,7 +316,33 @@ class Node(msgspec.Struct, frozen=True):
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
 
-class PodCliqueSpec(msgspec.Struct, frozen=True, rename="camel"):
+class TemplateMeta(msgspec.Struct, frozen=True, gc=False):
+    """What a template says about its pods' metadata."""
+
+    labels: dict[str, str] = {}
+
+
+class PodTemplate(msgspec.Struct, frozen=True, gc=False):
+    """What pods are made from."""
+
+    metadata: TemplateMeta = TemplateMeta()
+    spec: PodSpec = PodSpec()
+
+
+class DaemonSetSpec(msgspec.Struct, frozen=True, gc=False):
+    """Only the template: a pod is a DaemonSet's by its owner."""
+
+    template: PodTemplate = PodTemplate()
+
+
+class DaemonSet(msgspec.Struct, frozen=True, gc=False):
+    """Pods that are to run on each node that may take them."""
+
+    metadata: Meta
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class PodCliqueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Whom a clique's pods wait for, and how many must be up for those that wait for it."""
 
     replicas: int = 1
@@ -236,7 +355,7 @@ class PodCliqueSpec(msgspec.Struct, frozen=True, rename="camel"):
         return self.replicas if self.min_available is None else self.min_available
 
 
-class PodClique(msgspec.Struct, frozen=True):
+class PodClique(msgspec.Struct, frozen=True, gc=False):
     """A PodClique as those see it who tell whose a pod is, and when it may start."""
 
     metadata: Meta

@@ -64,6 +64,12 @@ CONFIGMAPS: Final = _core("configmaps", "ConfigMap", namespaced=True)
 NAMESPACES: Final = _core("namespaces", "Namespace", namespaced=False)
 SERVICES: Final = _core("services", "Service", namespaced=True)
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
+DAEMONSETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
+VOLUME_CLAIMS: Final = _core("persistentvolumeclaims", "PersistentVolumeClaim", namespaced=True)
+VOLUMES: Final = _core("persistentvolumes", "PersistentVolume", namespaced=False)
+STORAGE_CLASSES: Final = Resource(
+    "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False
+)
 AUTOSCALERS: Final = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", namespaced=True
 )

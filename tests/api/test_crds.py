@@ -145,8 +145,8 @@ COLUMNS = {
     "PodCliqueScalingGroup": "MinAvail Replicas Available Scheduled Updated PCLQs-Updated"
     " PCLQs-Total MinBreached* State Message* Age",
     "ClusterTopologyBinding": "Domains Age",
-    "PodGang": "Phase Scheduled Message* Age",
-    "Reservation": "Gang State Deadline* Age",
+    "PodGang": "Phase Scheduled Score* Message* Age",
+    "Reservation": "Gang State Score* Fragmentation* Domain* Deadline* Age",
 }
 
 

@@ -1,5 +1,7 @@
 """A pod takes what Kubernetes says it takes."""
 
+import pytest
+
 from api.jsons import Json, JsonObject
 from scheduler import needs
 from tests.support.clusters import pod
@@ -48,3 +50,56 @@ def test_requests_for_the_whole_pod_replace_the_sum() -> None:
 def test_limits_stand_in_for_requests() -> None:
     limited: Json = {"resources": {"limits": {"cpu": "2"}, "requests": {"memory": "1"}}}
     assert cpu(containers=[limited]) == 2000
+
+
+def test_what_is_asked_for_the_whole_pod_counts_for_processors_memory_and_huge_pages_only() -> None:
+    asked: dict[str, Json] = {"cpu": "1", "ephemeral-storage": "1", "hugepages-2Mi": "2Mi"}
+    whole: Json = {"requests": {"cpu": "0", "hugepages-2Mi": "4Mi", "ephemeral-storage": "9"}}
+    made = pod("p", spec={"containers": [container(asked)], "resources": whole})
+    assert needs.of_pod(made) == {"ephemeral-storage": 1, "hugepages-2Mi": 4 << 20, "pods": 1}
+
+
+def test_limits_for_the_whole_pod_stand_in_only_where_no_container_asks() -> None:
+    whole: Json = {"limits": {"cpu": "4", "memory": "64", "hugepages-2Mi": "4Mi"}}
+    asked: dict[str, Json] = {"cpu": "1", "hugepages-2Mi": "2Mi"}
+    made = pod("p", spec={"containers": [container(asked)], "resources": whole})
+    assert needs.of_pod(made) == {
+        "cpu": 1000, "memory": 64, "hugepages-2Mi": 4 << 20, "pods": 1,
+    }  # fmt: skip
+
+
+def test_amounts_are_rounded_once_when_all_are_added_up() -> None:
+    assert cpu(containers=[container({"cpu": "100n"}), container({"cpu": "200n"})]) == 1
+    assert cpu(containers=[container({"cpu": "0.5m"}), container({"cpu": "0.5m"})]) == 1
+    assert cpu(containers=[container({"cpu": "0.6m"}), container({"cpu": "0.5m"})]) == 2
+
+
+def test_an_amount_of_zero_is_none_at_all() -> None:
+    none = pod("p", spec={"containers": [container({})]})
+    zero = pod("p", spec={"containers": [container({"cpu": "0"})]})
+    assert needs.of_pod(none) == needs.of_pod(zero) == {"pods": 1}
+
+
+def test_amounts_beyond_any_machine_stay_within_bounds() -> None:
+    assert cpu(containers=[container({"cpu": "9E"}), container({"cpu": "9E"})]) == 2**50
+
+
+@pytest.mark.parametrize(
+    ("told", "milli"),
+    [
+        ({}, 2000),
+        ({"allocatedResources": {"cpu": "2"}, "resources": {"requests": {"cpu": "2"}}}, 2000),
+        ({"allocatedResources": {"cpu": "3"}}, 3000),
+        ({"resources": {"requests": {"cpu": "4"}}}, 4000),
+        ({"allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}, 2000),
+    ],
+)
+def test_a_pod_that_is_being_resized_takes_the_most_of_what_is_said_of_it(
+    told: dict[str, Json], milli: int
+) -> None:
+    spec: JsonObject = {"nodeName": "n", "containers": [container({"cpu": "2"}, name="a")]}
+    status: JsonObject = {"containerStatuses": [{"name": "a", **told}]}
+    bound = pod("p", spec=spec, status=status)
+    assert needs.of_pod(bound)["cpu"] == milli
+    unbound = pod("p", spec={**spec, "nodeName": ""}, status=status)
+    assert needs.of_pod(unbound)["cpu"] == 2000
