@@ -2,14 +2,23 @@
 
 1. A placed gang has a node for every pod of its minimum, and for no pod twice.
 2. No node gives more than it had free, in any resource.
-3. No pod is on a node that one of its filters excludes.
+3. No pod is on a node that one of its filters excludes, by what is on the node, or by the other
+   pods of the plan.
+4. What must be close together is, with the gang's pods that were there before.
+5. Replicas that must keep apart do, from those that were there and from those of the plan.
 """
 
 from collections.abc import Iterable
+from itertools import chain
 
+from api import names
 from scheduler.answers import Placement
 from scheduler.eligible import obstacle
+from scheduler.filters.constraints import Constraints
+from scheduler.filters.together import Seating
+from scheduler.requests import GangRequest
 from scheduler.snapshot import Snapshot
+from scheduler.topology import Topology, path
 
 
 class BrokenPlanError(AssertionError):
@@ -18,21 +27,83 @@ class BrokenPlanError(AssertionError):
 
 def check(snapshot: Snapshot, placements: Iterable[Placement]) -> None:
     """Raise BrokenPlanError, naming gang and node, if an invariant does not hold."""
-    left = snapshot.free.copy()
-    touched: set[int] = set()
+    plan = _Plan(snapshot)
     for placement in placements:
         _whole(placement)
+        plan.add(placement)
+        _close(snapshot, placement)
+        plan.apart(placement)
+    plan.within_bounds()
+
+
+class _Plan:
+    """What placements take together."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._column = {name: i for i, name in enumerate(snapshot.resources)}
+        self._taken: dict[int, dict[str, int]] = {}
+        self._last: dict[int, str] = {}  # gang, by row
+        self._let_in: set[tuple[Constraints, int]] = set()
+        self._seating = Seating(snapshot.masks)
+        self._families: dict[str, list[tuple[str, int]]] = {}
+
+    def add(self, placement: Placement) -> None:
+        """Count what a placement takes, and see that each pod may be where it is."""
+        seats = []
         for placed in placement.placed:
-            row = snapshot.row_of[placed.node]
-            vector = snapshot.vector(placed.want.need)
-            reason = obstacle(snapshot.nodes[row], placed.want.constraints)
-            if vector is None or reason:
-                raise BrokenPlanError(f"{placement.gang.name} on {placed.node}: {reason or 'need'}")
-            left[row] -= vector
-            touched.add(row)
-            # Only what the pod asks for counts: a node may be overdrawn in something else.
-            if (left[row][vector > 0] < 0).any():
-                raise BrokenPlanError(f"{placement.gang.name} overcommits {placed.node}")
+            row = self._snapshot.row_of[placed.node]
+            constraints = placed.want.constraints
+            if (constraints, row) not in self._let_in:
+                self._check_filters(placement, row, constraints)
+            taken = self._taken.setdefault(row, {})
+            for name, amount in placed.want.need.items():
+                taken[name] = taken.get(name, 0) + amount
+            self._last[row] = placement.gang.name
+            seats.append((row, constraints))
+        found = self._seating.conflict(seats)
+        if found:
+            raise BrokenPlanError(f"{placement.gang.name}: {found} among pods of the plan")
+        self._seating.add(seats)
+
+    def within_bounds(self) -> None:
+        """See that no node gives more than it had. Only what pods ask for counts."""
+        free = self._snapshot.free
+        for row, taken in self._taken.items():
+            for name, amount in taken.items():
+                at = self._column.get(name)
+                if amount and (at is None or amount > free[row, at]):
+                    node = self._snapshot.nodes[row].metadata.name
+                    raise BrokenPlanError(f"{self._last[row]} overcommits {node} in {name}")
+
+    def apart(self, placement: Placement) -> None:
+        """See that a replica that must keep apart from others does."""
+        spread = placement.gang.spread
+        if spread is None:
+            return
+        rows = {self._snapshot.row_of[placed.node] for placed in placement.placed}
+        family = self._families.setdefault(spread.family, []) if spread.family else []
+        if spread.hard:
+            others = {row for replica, row in family if replica != spread.replica}
+            known = self._snapshot.row_of
+            others |= {known[name] for name in spread.taken if name in known}
+            network = _network(self._snapshot, placement.gang)
+            here = {_domain(self._snapshot, network, row, spread.level) for row in rows}
+            there = {_domain(self._snapshot, network, row, spread.level) for row in others}
+            if (here & there) - {None}:
+                raise BrokenPlanError(f"{placement.gang.name} is not apart by {spread.level}")
+        family += [(spread.replica, row) for row in rows]
+
+    def _check_filters(self, placement: Placement, row: int, constraints: Constraints) -> None:
+        reason = obstacle(self._snapshot.nodes[row], constraints)
+        masks = self._snapshot.masks
+        mates = chain((each.want.constraints for each in placement.placed), self._seating.pods)
+        if not reason and not masks.mask(masks.settled(constraints, mates))[row]:
+            reason = "kept off by who is there"
+        if reason:
+            node = self._snapshot.nodes[row].metadata.name
+            raise BrokenPlanError(f"{placement.gang.name} on {node}: {reason}")
+        self._let_in.add((constraints, row))
 
 
 def _whole(placement: Placement) -> None:
@@ -40,3 +111,47 @@ def _whole(placement: Placement) -> None:
     wanted = {(want.clique, want.index) for want in placement.gang.minimum}
     if len(set(slots)) != len(slots) or not wanted <= set(slots):
         raise BrokenPlanError(f"{placement.gang.name} is not whole: {slots} for {wanted}")
+
+
+def _close(snapshot: Snapshot, placement: Placement) -> None:
+    gang = placement.gang
+    required = [(None, gang.near.required)]
+    wishes = [*required, *((set(g.cliques), g.near.required) for g in gang.groups)]
+    for cliques, level in wishes:
+        if not level:
+            continue
+        rows = {
+            snapshot.row_of[placed.node]
+            for placed in placement.placed
+            if cliques is None or placed.want.clique in cliques
+        }
+        if not rows:
+            continue  # what was there before may have become separated
+        rows |= {
+            snapshot.row_of[anchor.node]
+            for anchor in gang.anchors
+            if anchor.node in snapshot.row_of
+            and anchor.clique
+            and (cliques is None or anchor.clique in cliques)
+        }
+        network = _network(snapshot, gang)
+        found = {_domain(snapshot, network, row, level) for row in rows}
+        if len(found) > 1 or None in found:
+            raise BrokenPlanError(f"{gang.name} is not within one domain of {level}")
+
+
+def _network(snapshot: Snapshot, gang: GangRequest) -> Topology:
+    network = snapshot.topology(gang.topology)
+    if network is None:
+        raise BrokenPlanError(f"{gang.name} is placed in no topology")
+    return network
+
+
+def _domain(snapshot: Snapshot, network: Topology, row: int, level: str) -> tuple[str, ...] | None:
+    """Name the domain of a level that a row is in, by the labels of its node."""
+    node = snapshot.nodes[row]
+    depth = network.depth_of(level)
+    if depth is not None:
+        found = path(node, network.keys[:depth])
+        return found if found[-1] else None
+    return (node.metadata.name,) if level == names.HOSTNAME_KEY else None

@@ -1,9 +1,5 @@
 """What a pod takes of its node."""
 
-from api import needs
-from api.streams import Pod
+from api.needs import of_pod
 
-
-def of_pod(pod: Pod) -> dict[str, int]:
-    """Give what the pod takes, counted the way Kubernetes counts it."""
-    return needs.of_spec(pod.spec)
+__all__ = ["of_pod"]

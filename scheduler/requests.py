@@ -53,12 +53,15 @@ class Anchor:
 class Spread:
     """Replicas of a set keep apart: each in a domain of this level that no sibling is in.
 
-    `taken` are nodes of siblings. A hard one refuses what a soft one only avoids.
+    `taken` are nodes of siblings. A hard one refuses what a soft one only avoids. Gangs of one plan
+    keep apart too if they are of one family and not of the same replica.
     """
 
     level: str
     taken: tuple[str, ...] = ()
     hard: bool = False
+    family: str = ""  # empty for one whose siblings are all in `taken`
+    replica: str = ""
 
 
 @dataclass(frozen=True)

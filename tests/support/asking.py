@@ -19,6 +19,7 @@ from tests.support.living import tls_of
 DRY_RUN: Final = "?dryRun=All"
 JSON: Final = "application/json"
 JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
 # The header is a number, an agent, and the text in quotes.
 _WARNING: Final = re.compile(r'^299 - "(.*)"$', re.DOTALL)
 

@@ -61,6 +61,7 @@ class Scene:
 
     def __init__(self, client: Client, touched: Callable[[tuple[str, str]], None]) -> None:
         rng: random.Random = dice()
+        self.client = client
         self.nodes = Cache(client, NODES, Node, rng)
         self.pods = Cache(client, PODS, Pod, rng)
         self.gangs = Cache(client, PODGANGS, Custom, rng)

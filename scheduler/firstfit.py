@@ -1,0 +1,244 @@
+"""First fit, largest pods first: how much of a refused gang one domain would take. Pure.
+
+This is no search: it serves explanations, which need a number and a proof, not the best place.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from scheduler.parts import Part
+from scheduler.ranges import Ranges
+from scheduler.surveying import Survey, room_for
+from scheduler.topology import Bools, Ints
+
+_TRIED: Final = 3  # domains that are tried before a part is left short
+
+Run = tuple[int, int]
+"""Positions from the first up to, and without, the second."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Pods of a shape that found no node in the run where they had to be."""
+
+    shape: int
+    count: int
+    run: Run
+    level: str  # of which the run is a domain
+
+
+@dataclass(eq=False)
+class Packing:
+    """What was packed into a run of positions, what is left there, and who found no node."""
+
+    survey: Survey
+    run: Run
+    slots: Ints  # shapes x positions of the run: how many more would fit
+    placed: Ints  # the same: how many were packed
+    whole: bool  # nothing more is packed once somebody was left out
+    out: list[LeftOut] = field(default_factory=list)
+
+    def left(self, rows: Ints) -> Ints:
+        """What is left in these rows of the run; rows x resources."""
+        taken: Ints = self.placed[:, rows].T @ self.survey.vectors
+        found: Ints = self.survey.free[rows + self.run[0]] - taken
+        return found
+
+    @property
+    def missing(self) -> int:
+        """How many pods were left out."""
+        return sum(each.count for each in self.out)
+
+    def left_out(self, part: Part) -> dict[str, int]:
+        """Count who was left out of a part, by clique."""
+        found: dict[str, int] = {}
+        for each in self.out:
+            clique = self.survey.shapes[each.shape].clique
+            if each.shape in part.shapes:
+                found[clique] = found.get(clique, 0) + each.count
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """A gang packed around one domain of one of its parts."""
+
+    part: Part
+    ranges: Ranges
+    domain: int
+    packing: Packing
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Name the domain."""
+        return self.packing.survey.path(self.ranges, self.domain)
+
+    @property
+    def fits(self) -> int:
+        """How many pods of the part were packed."""
+        asked = int(self.packing.survey.counts[list(self.part.shapes)].sum())
+        return asked - sum(self.packing.left_out(self.part).values())
+
+
+def nearest(survey: Survey, root: Part, name: str) -> list[Attempt]:
+    """Pack a part of the gang into the domains that the bounds like best; best first.
+
+    The rest of the gang is packed too, around the first of them. Domains that may not take the part
+    at all, since its pods or siblings are elsewhere, are left out.
+    """
+    part, where = root.way(name)[-1], survey.usable
+    found = [
+        Attempt(part, ranges, domain, _packed(survey, part, where, {name: ranges.run(domain)}))
+        for ranges, domain in _ranked(survey, part, where)
+    ]
+    found.sort(key=lambda each: -each.fits)
+    for i, each in enumerate(found):
+        forced = _forced(survey, root, name, each.ranges.run(each.domain))
+        if forced is not None and each.part is root:
+            return found
+        if forced is not None:
+            first = replace(each, packing=_packed(survey, root, where, forced))
+            return [first, *found[:i], *found[i + 1 :]]
+    return []
+
+
+def whole(survey: Survey, root: Part, name: str, where: Bools) -> Attempt | None:
+    """Pack all of the gang, where `where` lets it, around some domain of a part; None if it fails.
+
+    What is found is a proof that there is room; not to find any proves nothing.
+    """
+    part = root.way(name)[-1]
+    ranked = _ranked(survey, part, where, whole=True)
+    others = (each for each in root.walk() if each is not part)
+    if not ranked or not all(_ranked(survey, each, where, whole=True) for each in others):
+        return None  # a bound forbids one of its parts
+    for ranges, domain in ranked:
+        forced = _forced(survey, root, name, ranges.run(domain))
+        if forced is not None:
+            packing = _packed(survey, root, where, forced, whole=True)
+            if not packing.missing:
+                return Attempt(part, ranges, domain, packing)
+    return None
+
+
+def _ranked(
+    survey: Survey, part: Part, where: Bools, *, whole: bool = False
+) -> list[tuple[Ranges, int]]:
+    """Choose a few domains for a part, those first of which the bounds allow most, or all of it."""
+    ranges = survey.domains(part.level)
+    pods = survey.pods(part.shapes, ranges, where)
+    least = survey.counts[list(part.shapes)].sum() if whole else 0
+    may = np.flatnonzero(ranges.holds(survey.positions(part.anchors)) & (pods >= least))
+    order = may[np.argsort(-pods[may], kind="stable")][:_TRIED]
+    return [(ranges, domain) for domain in order.tolist()]
+
+
+def _forced(survey: Survey, root: Part, name: str, run: Run) -> dict[str, Run] | None:
+    """Say where the parts around a part must be if that is in this run; None if they cannot."""
+    *outer, _ = root.way(name)
+    forced = {name: run}
+    for around in outer:
+        forced |= _around(survey, around, run)
+    return forced if len(forced) == len(outer) + 1 else None
+
+
+def _around(survey: Survey, part: Part, run: Run) -> dict[str, Run]:
+    """Find the domain of a part's level that holds the run and its anchors, if there is one."""
+    ranges = survey.domains(part.level)
+    may = ranges.holds([run[0], run[1] - 1, *survey.positions(part.anchors)])
+    found = [(int(ranges.starts[i]), int(ranges.stops[i])) for i in np.flatnonzero(may)]
+    return {part.name: found[0]} if found else {}
+
+
+def _packed(
+    survey: Survey, root: Part, where: Bools, forced: dict[str, Run], *, whole: bool = False
+) -> Packing:
+    run = forced[root.name]
+    near = slice(*run)
+    slots = survey.slots[:, near] * where[:, near]
+    packing = Packing(survey, run, slots, np.zeros_like(slots), whole)
+    _fill(packing, root, run, forced)
+    return packing
+
+
+def _fill(packing: Packing, part: Part, run: Run, forced: dict[str, Run]) -> None:
+    survey = packing.survey
+    for inner in sorted(part.inner, key=lambda each: _weight(survey, each.shapes)):
+        if not (packing.whole and packing.out):
+            _settle(packing, inner, run, forced)
+    rest = set(part.shapes).difference(*(inner.shapes for inner in part.inner))
+    for shape in sorted(rest, key=lambda i: (survey.weights[i], i)):
+        if not (packing.whole and packing.out):
+            _place(packing, shape, run, part.level)
+
+
+def _settle(packing: Packing, part: Part, run: Run, forced: dict[str, Run]) -> None:
+    """Find an inner part a domain: the tightest that takes all of it, or else the best one."""
+    runs = [forced[part.name]] if part.name in forced else _candidates(packing, part, run)
+    out = list(packing.out)
+    best: tuple[int, Run] | None = None
+    for each in runs:
+        near = slice(each[0] - packing.run[0], each[1] - packing.run[0])
+        slots, placed = packing.slots[:, near].copy(), packing.placed[:, near].copy()
+        _fill(packing, part, each, forced)
+        missing = packing.missing
+        if best is None or missing < best[0]:
+            best = missing, each
+        if len(packing.out) == len(out) or len(runs) == 1:
+            return
+        packing.slots[:, near], packing.placed[:, near] = slots, placed
+        packing.out[:] = out
+    if best is not None and not packing.whole:
+        _fill(packing, part, best[1], forced)
+        return
+    nowhere, counts = (run[0], run[0]), packing.survey.counts
+    packing.out += [LeftOut(i, int(counts[i]), nowhere, part.level) for i in part.shapes]
+
+
+def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
+    ranges = packing.survey.domains(part.level)
+    may = ranges.holds(packing.survey.positions(part.anchors))
+    inside = np.flatnonzero(may & (ranges.starts >= run[0]) & (ranges.stops <= run[1]))
+    if inside.size == 0:
+        return []
+    first, chosen = packing.run[0], list(part.shapes)
+    total = np.zeros((len(chosen), packing.slots.shape[1] + 1), dtype=np.int64)
+    np.cumsum(packing.slots[chosen], axis=1, out=total[:, 1:])
+    starts, stops = ranges.starts[inside], ranges.stops[inside]
+    room = total[:, stops - first] - total[:, starts - first]
+    fits = np.minimum(room, packing.survey.counts[chosen][:, None]).sum(axis=0)
+    order = np.lexsort((starts, room.sum(axis=0), -fits))[:_TRIED]
+    return [(int(starts[i]), int(stops[i])) for i in order]
+
+
+def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
+    """Place pods of a shape where the fewest more of them would fit."""
+    survey, wanted = packing.survey, int(packing.survey.counts[shape])
+    first = run[0] - packing.run[0]
+    slots = np.minimum(packing.slots[shape, first : first + run[1] - run[0]], wanted)
+    rows = np.flatnonzero(slots)
+    # Small whole numbers are sorted by counting.
+    rows = rows[np.argsort(np.minimum(slots[rows], 32_000).astype(np.int16), kind="stable")]
+    upto = np.cumsum(slots[rows])
+    rows = rows[: int(np.searchsorted(upto, wanted)) + 1]
+    given = slots[rows]
+    if rows.size:
+        given[-1] -= max(0, int(given.sum()) - wanted)
+    missing = wanted - int(given.sum())
+    rows = rows + first
+    packing.placed[shape, rows] += given
+    packing.slots[shape, rows] = 0  # it is not asked again for this shape
+    left = packing.left(rows)
+    for other in np.flatnonzero(packing.slots[:, rows].any(axis=1)).tolist():
+        there = packing.slots[other, rows]
+        packing.slots[other, rows] = np.minimum(there, room_for(survey.vectors[other], left))
+    if missing:
+        packing.out.append(LeftOut(shape, missing, run, level))
+
+
+def _weight(survey: Survey, chosen: Iterable[int]) -> tuple[int, ...]:
+    """Rank what is hard to place first: by the largest pod, the scarcest resource before others."""
+    return min(survey.weights[i] for i in chosen)

@@ -1,0 +1,291 @@
+"""What is free while a batch is planned, and how many pods of each shape that makes, by domain.
+
+A Room begins as a snapshot and is spent gang by gang. Searching takes nothing from it: what a
+search finds is spent at once when it is done, or never. Columns that gangs ask for are kept: those
+of the untouched snapshot as long as it lives, those of a Room by counting again what was touched.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from api.quantities import Amounts
+from scheduler.cells import Layout, layout
+from scheduler.filters.constraints import Constraints
+from scheduler.filters.together import Seated, Seating, exclusive_keys
+from scheduler.requests import GangRequest
+from scheduler.snapshot import Snapshot
+from scheduler.topology import Bools, Ints, Topology
+
+_MANY: Final = 1 << 30  # pods, more than any node takes; sums of it stay within 64 bits
+
+Need: TypeAlias = tuple[tuple[int, int], ...]
+"""Column and amount, by column, of everything that is asked for."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What pods that are alike take, and where they may go: by the number of a Room's mask."""
+
+    need: Need
+    mask: int
+
+
+@dataclass(eq=False)
+class Column:
+    """A value for each position and its sums by cell, as they are after so many touched rows."""
+
+    values: Ints
+    sums: list[Ints]  # by depth
+    seen: int = 0
+
+    def put(self, where: Layout, positions: Ints, values: Ints) -> None:
+        """Change values and their sums; positions must differ."""
+        more = values - self.values[positions]
+        self.values[positions] = values
+        for cells, sums in zip(where.depths, self.sums, strict=True):
+            np.add.at(sums, cells.at[positions], more)
+
+    def copy(self) -> "Column":
+        """Give one that may be written."""
+        return Column(self.values.copy(), [each.copy() for each in self.sums], self.seen)
+
+
+def column_of(where: Layout, values: Ints) -> Column:
+    """Sum values up."""
+    deepest = where.depths[-1].sums(values)
+    sums = [deepest]
+    for depth in range(where.deepest - 1, -1, -1):
+        cells = where.depths[depth]
+        # Cells of one depth are runs of cells of the next.
+        sums.append(np.add.reduceat(sums[-1], cells.first, axis=0))
+    return Column(values, sums[::-1])
+
+
+@dataclass(eq=False)
+class _Known:
+    """What was worked out of a snapshot that nobody has spent anything of."""
+
+    free: Ints | None = None
+    names: list[str] = field(default_factory=list)
+    masks: list[Bools] = field(default_factory=list)
+    number: dict[bytes, int] = field(default_factory=dict)
+    mask_of: dict[Constraints, int] = field(default_factory=dict)
+    columns: dict[tuple[Shape, Layout], Column] = field(default_factory=dict)
+    totals: dict[Layout, Column] = field(default_factory=dict)
+
+
+_known: WeakKeyDictionary[Snapshot, _Known] = WeakKeyDictionary()
+
+
+class Room:
+    """A snapshot's room, and what a batch has taken of it so far."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._known = _known.setdefault(snapshot, _Known())
+        if self._known.free is None:
+            # Columns are read far more often than rows.
+            self._known.free = np.asfortranarray(snapshot.free)
+        self.free = self._known.free.copy(order="F")  # rows x columns
+        self.devices = snapshot.devices
+        self.seating = Seating(snapshot.masks)
+        self._column = {name: i for i, name in enumerate(snapshot.resources)}
+        self._keys: dict[Hashable, int] = {}
+        self._columns: dict[tuple[Shape, Layout], Column] = {}
+        self._totals: dict[Layout, Column] = {}
+        self._touched: list[int] = []
+        self._kept: dict[str, list[tuple[str, list[int]]]] = {}
+        self.choosy = False  # whether somebody placed minds who is near
+        if not self._known.names:
+            self._known.names += [node.metadata.name for node in snapshot.nodes]
+        self.names = self._known.names
+
+    @property
+    def resources(self) -> int:
+        """How many columns are resources; those behind them are keys that a node has once."""
+        return len(self._column)
+
+    def layout(self, topology: Topology) -> Layout:
+        """Give a topology's tree of cells."""
+        return layout(topology)
+
+    def shape(
+        self, asked: Amounts, constraints: Constraints, mates: Iterable[Constraints] = ()
+    ) -> Shape | None:
+        """Write down what a pod asks for, or give None if no node knows one of its resources.
+
+        What it must be near may also be its mates, who are placed with it, and whom the batch has
+        placed before; that they are is judged when all have their places.
+        """
+        need = []
+        for name, amount in asked.items():
+            if amount:
+                at = self._column.get(name)
+                if at is None:
+                    return None
+                need.append((at, amount))
+        need += [(self._key(key), 1) for key in exclusive_keys(constraints)]
+        settled = self.snapshot.masks.settled(constraints, chain(mates, self.seating.pods))
+        mask = self._mask_of(settled)
+        barred = self.seating.barred(constraints)
+        if barred is not None:
+            mask = self._numbered(self._known.masks[mask] & ~barred)
+        return Shape(tuple(sorted(need)), mask)
+
+    def mask(self, constraints: Constraints) -> Bools:
+        """Which rows a pod may use, by what was there before the batch."""
+        return self.snapshot.masks.mask(constraints)
+
+    def _mask_of(self, constraints: Constraints) -> int:
+        """Number which rows a pod may use; pods that may use the same have the same number."""
+        found = self._known.mask_of.get(constraints)
+        if found is None:
+            found = self._known.mask_of[constraints] = self._numbered(self.mask(constraints))
+        return found
+
+    def both(self, one: int, other: int) -> int:
+        """Number the rows that two masks have in common."""
+        return self._numbered(self._known.masks[one] & self._known.masks[other])
+
+    def within(self, mask: int, rows: "Bools | int") -> int:
+        """Number what a mask leaves of these rows, or of one."""
+        if isinstance(rows, int):
+            allowed = np.zeros(len(self.names), dtype=np.bool_)
+            allowed[rows] = self._known.masks[mask][rows]
+            return self._numbered(allowed)
+        return self._numbered(self._known.masks[mask] & rows)
+
+    def _numbered(self, allowed: Bools) -> int:
+        known = self._known
+        key = allowed.tobytes()
+        found = known.number.get(key)
+        if found is None:
+            found = known.number[key] = len(known.masks)
+            known.masks.append(allowed)
+        return found
+
+    def _key(self, key: Hashable) -> int:
+        """Number the column of what each node has once."""
+        found = self._keys.get(key)
+        if found is None:
+            found = self._keys[key] = self.free.shape[1]
+            ones = np.ones((len(self.free), 1), dtype=np.int64)
+            self.free = np.asfortranarray(np.hstack([self.free, ones]))
+        return found
+
+    def column(self, shape: Shape, where: Layout) -> Column:
+        """How many pods of a shape each position takes by itself now. Not to be written."""
+        key = shape, where
+        found = self._columns.get(key)
+        if found is None:
+            base = self._known.columns.get(key)
+            if base is None:
+                base = column_of(where, _by_position(where, self._fitting(shape)))
+                base.seen = len(self._touched)
+                if not base.seen and not self._keys:
+                    self._known.columns[key] = base
+            found = self._columns[key] = base
+        if found.seen < len(self._touched):
+            if found is self._known.columns.get(key):
+                found = self._columns[key] = found.copy()
+            rows = self._since(found)
+            fits = slots(self.free[rows], shape.need) * self._known.masks[shape.mask][rows]
+            found.put(where, where.topology.position[rows], fits)
+        return found
+
+    def _fitting(self, shape: Shape) -> Ints:
+        return slots(self.free, shape.need) * self._known.masks[shape.mask]
+
+    def barred(self, column: Column, where: Layout, allowed: Bools) -> Column:
+        """Give the column with nothing left where a position is not allowed."""
+        return column_of(where, column.values * allowed)
+
+    def totals(self, where: Layout) -> Column:
+        """What is free of each resource, nowhere less than nothing; then of all devices together,
+        how many nodes have devices, and how many of these are free whole. Not to be written.
+        """
+        found = self._totals.get(where)
+        if found is None:
+            base = self._known.totals.get(where)
+            if base is None:
+                base = column_of(where, _by_position(where, self._total_of(None)))
+                base.seen = len(self._touched)
+                if not base.seen:
+                    self._known.totals[where] = base
+            found = self._totals[where] = base
+        if found.seen < len(self._touched):
+            if found is self._known.totals.get(where):
+                found = self._totals[where] = found.copy()
+            rows = self._since(found)
+            found.put(where, where.topology.position[rows], self._total_of(rows))
+        return found
+
+    def spend(self, taken: Mapping[int, Iterable[tuple[Need, int]]]) -> None:
+        """Take so many times each need of these rows."""
+        for row, needs in taken.items():
+            free = self.free[row]
+            for need, times in needs:
+                for at, amount in need:
+                    free[at] -= amount * times
+            self._touched.append(row)
+
+    def seat(self, seats: Sequence[Seated]) -> None:
+        """Remember who was placed, for those who mind them."""
+        self.seating.add(seats)
+        self.choosy = self.choosy or not all(constraints.lonely for _, constraints in seats)
+
+    def keep(self, gang: GangRequest, rows: list[int]) -> None:
+        """Remember where a gang went, for those of its family that come later in the batch."""
+        if gang.spread is not None and gang.spread.family:
+            self._kept.setdefault(gang.spread.family, []).append((gang.spread.replica, rows))
+
+    def siblings(self, gang: GangRequest) -> list[int]:
+        """Rows that the gang is to keep apart from, once for each sibling that is there."""
+        if gang.spread is None:
+            return []
+        row_of = self.snapshot.row_of
+        rows = [row_of[name] for name in gang.spread.taken if name in row_of]
+        if gang.spread.family:
+            for replica, kept in self._kept.get(gang.spread.family, ()):
+                if replica != gang.spread.replica:
+                    rows += set(kept)
+        return sorted(rows)
+
+    def _since(self, column: Column) -> Ints:
+        rows = np.array(sorted(set(self._touched[column.seen :])), dtype=np.int64)
+        column.seen = len(self._touched)
+        return rows
+
+    def _total_of(self, rows: Ints | None) -> Ints:
+        """The rows of `totals`, or all of them."""
+        if rows is None:
+            rows = np.arange(len(self.free))
+        free = self.free[rows, : self.resources]
+        found = np.empty((len(free), self.resources + 3), dtype=np.int64)
+        np.maximum(free, 0, out=found[:, :-3])
+        found[:, -3] = found[:, :-3][:, self.devices].sum(axis=1)
+        has = self.snapshot.capacity[rows][:, self.devices]
+        found[:, -2] = (has > 0).any(axis=1)
+        found[:, -1] = found[:, -2] * (free[:, self.devices] >= has).all(axis=1)
+        return found
+
+
+def slots(free: Ints, need: Need) -> Ints:
+    """How many times each row holds the need; what it does not ask for may be overdrawn."""
+    if not need:
+        return np.full(len(free), _MANY, dtype=np.int64)
+    (at, amount), *others = need
+    found: Ints = free[:, at] // amount
+    for at, amount in others:
+        np.minimum(found, free[:, at] // amount, out=found)
+    np.maximum(found, 0, out=found)
+    return np.minimum(found, _MANY, out=found)
+
+
+def _by_position(where: Layout, values: Ints) -> Ints:
+    return values if where.straight else values[where.topology.order]

@@ -1,0 +1,55 @@
+"""How good a placement is: how near together its pods are, and what it breaks into."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from scheduler.cells import Layout
+from scheduler.room import Column
+
+
+def shared(where: Layout, positions: Iterable[int]) -> int:
+    """Add up, over all pairs of pods at these positions, the levels that both share."""
+    return sum(
+        count * (count - 1) // 2
+        for cells in where.depths[1:]
+        for count in Counter([cells.at_list[position] for position in positions]).values()
+    )
+
+
+def score(where: Layout, positions: Iterable[int]) -> float:
+    """The mean over pairs of pods of their deepest shared level by the number of levels.
+
+    Pods on one node share all levels; where the topology has none, being on one node is all that
+    counts. A single pod scores 1.
+    """
+    pods = list(positions)
+    pairs = len(pods) * (len(pods) - 1) // 2
+    return shared(where, pods) / (pairs * where.deepest) if pairs else 1.0
+
+
+def fragmentation(where: Layout, totals: Column, used: Mapping[int, int]) -> float:
+    """The share of the domains it takes devices in that it breaks, from 0 to 1.
+
+    A domain is broken if all devices of its nodes were free, and some of them still are. What is
+    used up whole is not broken, and neither is what was in use already. The share is worked out
+    for each level; the widest of n levels weighs n times as much as the deepest.
+
+    `totals` are those of the Room before, and `used` is how many devices are taken by position.
+    """
+    broken, most = 0.0, 0
+    for depth in range(1, len(where.depths)):
+        at = where.depths[depth].at_list
+        taken: Counter[int] = Counter()
+        for position, count in used.items():
+            if count:
+                taken[at[position]] += count
+        weight = len(where.depths) - depth
+        most += weight
+        sums = totals.sums[depth]
+        lost = sum(
+            1
+            for cell, count in taken.items()
+            if sums[cell, -1] == sums[cell, -2] and sums[cell, -3] > count
+        )
+        broken += weight * lost / len(taken) if taken else 0.0
+    return broken / most

@@ -1,0 +1,168 @@
+"""Which cells could hold a whole gang, by bounds over all cells of a depth at once, best first.
+
+The bounds are optimistic: what they exclude cannot be, what they let pass may still fail.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.search.board import Board
+from scheduler.search.bounding import times, together
+from scheduler.search.pulling import Pull
+from scheduler.search.tree import Part, Tree
+from scheduler.topology import Bools, Ints
+
+
+def able(board: Board, tree: Tree, depth: int, *, closely: bool = False) -> Bools:
+    """Which cells of this depth pass every bound, or `closely` also those that take longer."""
+    cells = board.where.depths[depth]
+    ok: Bools = np.ones(len(cells.starts), dtype=np.bool_)
+    for kind, count in enumerate(tree.counts):
+        ok &= board.columns[kind].sums[depth] >= count
+    if len(tree.counts) > 1 and ok.any():
+        ok &= _enough(board, tree, depth)
+    if not ok.any():
+        return ok
+    for part in tree.root.walk():
+        if part.depth and part.depth <= depth:
+            ok &= _inside(board, part, depth)
+    if closely and ok.any():
+        often = times(board, tree.root.total, depth)
+        if often is not None:
+            ok &= often > 0
+    return _parted(board, tree.root, 1, depth, ok, closely=closely)
+
+
+def _enough(board: Board, tree: Tree, depth: int) -> Bools:
+    """Whether there is enough of each resource for all kinds together."""
+    total: dict[int, int] = {}
+    for kind, count in zip(tree.kinds, tree.counts, strict=True):
+        for at, amount in kind.shape.need:
+            if at < board.room.resources:
+                total[at] = total.get(at, 0) + amount * count
+    asked = list(total)
+    sums = board.room.totals(board.where).sums[depth]
+    found: Bools = np.all(sums[:, asked] >= np.array([total[at] for at in asked]), axis=1)
+    return found
+
+
+def _inside(board: Board, part: Part, depth: int) -> Bools:
+    """Which cells lie in a domain of the part's depth, and in the one that it is tied to."""
+    cell = np.arange(len(board.where.depths[depth].starts))
+    for up in range(depth, part.depth, -1):
+        cell = board.where.depths[up].parent[cell]
+    ok: Bools = board.where.depths[part.depth].real[cell]
+    return ok & (cell == part.pin) if part.pin >= 0 else ok
+
+
+def _parted(board: Board, part: Part, count: int, depth: int, ok: Bools, *, closely: bool) -> Bools:
+    """Leave out cells that have too few domains for parts within."""
+    deeper: dict[int, list[tuple[Part, int, Ints]]] = {}
+    for inner in part.inner:
+        if not ok.any():
+            return ok
+        number = inner.times * count
+        if inner.depth > depth:
+            room = found = _fitting(board, inner, number, closely=closely)
+            for up in range(inner.depth - 1, depth - 1, -1):
+                room = np.add.reduceat(room, board.where.depths[up].first)
+            ok = ok & (room >= number)
+            deeper.setdefault(inner.depth, []).append((inner, number, found))
+        ok = _parted(board, inner, number, depth, ok, closely=closely)
+    for siblings in deeper.values() if closely else ():
+        often = together(board, siblings, depth)
+        ok = ok if often is None else ok & (often > 0)
+    return ok
+
+
+def _fitting(board: Board, part: Part, most: int, *, closely: bool) -> Ints:
+    """How many such parts each cell of their depth takes at most, of so many."""
+    cells = board.where.depths[part.depth]
+    found: Ints = np.where(cells.real, most, 0)
+    for kind, count in part.total:
+        np.minimum(found, board.columns[kind].sums[part.depth] // count, out=found)
+    often = times(board, part.total, part.depth) if closely and found.any() else None
+    if often is not None:
+        np.minimum(found, often, out=found)
+    if part.pin >= 0:
+        found[: part.pin] = 0
+        found[part.pin + 1 :] = 0
+    return found
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cell to try, and what its pairs of pods would share at best."""
+
+    cell: int
+    promise: int
+
+
+def candidates(board: Board, tree: Tree, pull: Pull, depth: int, most: int) -> list[Candidate]:
+    """List cells of a depth that may hold the gang, best first.
+
+    First counts what pairs of pods may share, then nearness to the base gang, then how few free
+    domains are broken, then how little is left.
+    """
+    found = np.flatnonzero(able(board, tree, depth))
+    if not found.size:
+        return []
+    pods, where = tree.pods, board.where
+    promise = np.full(len(found), pods * (pods - 1) // 2 * depth, dtype=np.int64)
+    if depth < where.deepest:
+        promise += _promised(board, tree, depth)[found]
+    if pull.own is not None:
+        promise += pods * pull.kin(depth, where)[found]
+    totals = board.totals.sums[depth]
+    devices = sum([n * count for n, count in zip(board.demand, tree.counts, strict=True)])
+    order = np.lexsort(
+        (
+            totals[found, -3],
+            _broken(board, found, depth, devices),
+            -pull.near(depth, where)[found],
+            -promise,
+        )
+    )[:most]
+    return [Candidate(int(found[i]), int(promise[i])) for i in order]
+
+
+def _broken(board: Board, cells: Ints, depth: int, devices: int) -> Ints:
+    """How many free domains are broken by taking so many devices of a cell, wider ones counting
+    more.
+    """
+    where = board.where
+    found = np.zeros(len(cells), dtype=np.int64)
+    for level in range(depth, 0, -1):
+        sums = board.totals.sums[level][cells, -3:]
+        lost = (sums[:, 1] > 0) & (sums[:, 2] == sums[:, 1]) & (sums[:, 0] > devices)
+        found += lost * (len(where.depths) - level)
+        cells = where.depths[level].parent[cells]
+    return found
+
+
+def _promised(board: Board, tree: Tree, depth: int) -> Ints:
+    """What pairs in each cell share below this depth if its cells are filled one by one."""
+    where = board.where
+    found = np.zeros(len(where.depths[depth].starts), dtype=np.int64)
+    for level in range(depth + 1, where.deepest + 1):
+        takes = np.zeros(len(where.depths[level].starts), dtype=np.int64)
+        load = np.zeros(len(takes), dtype=np.int64)
+        for kind, count in enumerate(tree.counts):
+            some = np.minimum(board.columns[kind].sums[level], count)
+            takes += some * tree.kinds[kind].size
+            load += some * board.demand[kind]
+        there = board.totals.sums[level][:, -3]
+        # All kinds at once want the devices that each could have alone.
+        takes = np.where(load > there, takes * there // np.maximum(load, 1), takes)
+        above = np.arange(len(takes))
+        for up in range(level, depth, -1):
+            above = where.depths[up].parent[above]
+        order = np.lexsort((-takes, above))
+        takes, above = takes[order], above[order]
+        starts = np.searchsorted(above, np.arange(len(found)))
+        before = np.cumsum(takes) - takes
+        before -= before[starts][above]
+        got = np.clip(tree.pods - before, 0, takes)
+        np.add.at(found, above, got * (got - 1) // 2)
+    return found

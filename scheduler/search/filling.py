@@ -1,0 +1,198 @@
+"""Fills a cell greedily: parts before single pods, large pods before small, few cells before many.
+
+This finds most of what there is to find, at a cost of about one step for each node used.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from scheduler.search.board import Board, Counts
+from scheduler.search.pulling import Pull
+from scheduler.search.tree import Part
+from scheduler.topology import Bools
+
+Parts: TypeAlias = list[tuple[Part, int]]
+"""Parts that are still to be placed whole, and how often."""
+
+Shaken: TypeAlias = np.random.Generator
+"""Where choices are not to be the same as last time, but the same in every run."""
+
+_TRIES = 2  # cells that a part is tried in by itself before it is split
+
+
+class Filler:
+    """Puts parts and pods on a board, kinds in a given order."""
+
+    def __init__(
+        self, board: Board, order: Sequence[int], pull: Pull, shaken: Shaken | None = None
+    ) -> None:
+        self._board = board
+        self._order = order
+        self._pull = pull
+        self._shaken = shaken
+        self._sizes = [kind.size for kind in board.kinds]
+        self._demand = board.demand
+        self._weights = np.array([self._sizes, self._demand], dtype=np.int64)
+
+    def whole(self, part: Part, depth: int, cell: int, *, split: bool = False) -> bool:
+        """Put all of a part into the cell, or nothing; `split` if no single cell in it will do."""
+        mark = len(self._board.put)
+        counts, parts = opened(part, depth, len(self._sizes))
+        if not self._lets(part, depth, cell):
+            return False
+        if not split and depth < self._board.where.deepest and self._one(part, depth, cell):
+            return True
+        self.fill(depth, cell, counts, parts)
+        if any(counts) or parts:
+            self._board.undo(mark)
+            return False
+        return True
+
+    def fill(self, depth: int, cell: int, counts: Counts, parts: Parts) -> None:
+        """Put as much as possible into the cell, and take that off the counts and parts."""
+        if depth == self._board.where.deepest:
+            self._leaf(cell, counts)
+            return
+        first, last = self._board.where.depths[depth].children[cell]
+        left = np.ones(last - first, dtype=np.bool_)
+        wanted = _needed(counts, parts)
+        while any(wanted) and not self._board.budget.out:
+            child = self._next(depth + 1, first, last, wanted, left)
+            if child < 0:
+                return
+            left[child - first] = False
+            self._enter(depth + 1, child, counts, parts)
+            wanted = _needed(counts, parts)
+
+    def _sorted(self, parts: Parts) -> Parts:
+        """Put parts that ask for more first."""
+        weights = [sum(n * (1 + self._demand[k]) for k, n in part.total) for part, _ in parts]
+        if self._shaken is not None:
+            weights = (np.array(weights) * self._shaken.random(len(parts))).tolist()
+        order = sorted(range(len(parts)), key=lambda i: -weights[i])
+        return [parts[i] for i in order]
+
+    def _enter(self, depth: int, cell: int, counts: Counts, parts: Parts) -> None:
+        if len(parts) > 1:
+            parts[:] = self._sorted(parts)
+        for i, (part, times) in enumerate(parts):
+            if part.depth == depth:
+                left = times
+                while left and self.whole(part, depth, cell):
+                    left -= 1
+                parts[i] = (part, left)
+        deeper = [each for each in parts if each[0].depth > depth]
+        here = [each for each in parts if each[0].depth <= depth and each[1]]
+        self.fill(depth, cell, counts, deeper)
+        parts[:] = [each for each in here + deeper if each[1]]
+
+    def _one(self, part: Part, depth: int, cell: int) -> bool:
+        """Try cells that could hold all of a part by themselves, the tightest first."""
+        first, last = self._board.where.depths[depth].children[cell]
+        wanted = [0] * len(self._sizes)
+        for kind, count in part.total:
+            wanted[kind] = count
+        able = np.ones(last - first, dtype=np.bool_)
+        room = self._board.capacities(depth + 1, first, last, able)
+        able &= (room >= np.array(wanted)[:, None]).all(axis=0)
+        for _ in range(_TRIES):
+            child = self._next(depth + 1, first, last, wanted, able)
+            if child < 0:
+                return False
+            able[child - first] = False
+            if self._deeper(part, depth + 1, child):
+                return True
+        return False
+
+    def _deeper(self, part: Part, depth: int, cell: int) -> bool:
+        cells = self._board.where.depths[depth]
+        for each in part.walk():
+            here = each is not part and each.depth == depth
+            if here and not (cells.real[cell] and each.pin in (-1, cell)):
+                return False
+        return self.whole(part, depth, cell)
+
+    def _lets(self, part: Part, depth: int, cell: int) -> bool:
+        if part.depth == depth and (
+            part.pin not in (-1, cell) or (depth and not self._board.where.depths[depth].real[cell])
+        ):
+            return False
+        capacity = self._board.capacity(depth, cell)
+        return all(capacity[kind] >= count for kind, count in part.total)
+
+    def _next(self, depth: int, first: int, last: int, wanted: Counts, left: Bools) -> int:
+        """Choose the cell to go on with: the tightest that may take everything, or the roomiest."""
+        self._board.budget.spent += 1
+        room = self._board.capacities(depth, first, last, left)
+        weighed = self._weights @ np.minimum(room, np.array(wanted)[:, None])
+        fits, load = (weighed * left).astype(np.float64)
+        if not fits.any():
+            return -1
+        free = self._board.totals.sums[depth][first:last, -3]
+        fits *= np.minimum(
+            1.0, free / np.maximum(load, 1.0), where=load > 0, out=np.ones_like(load)
+        )
+        total = sum(n * size for n, size in zip(wanted, self._sizes, strict=True))
+        pull = self._pull.cells(depth, first, last)
+        enough = fits >= total
+        if self._shaken is not None:
+            fits *= self._shaken.random(last - first)
+            free = (free * self._shaken.random(last - first)).astype(np.int64)
+        wish = pull.astype(np.float64) if enough.any() else fits * (fits + 2 * pull)
+        order = np.lexsort((free, -wish))
+        order = order[enough[order]] if enough.any() else order[left[order]]
+        return first + int(order[0])
+
+    def _leaf(self, cell: int, counts: Counts) -> None:
+        board = self._board
+        start, stop = board.where.depths[-1].runs[cell]
+        for kind in self._order:
+            if counts[kind]:
+                counts[kind] -= self._spread(kind, counts[kind], start, stop)
+
+    def _spread(self, kind: int, count: int, start: int, stop: int) -> int:
+        """Put pieces on positions, the tightest first; one that takes all the rest ends it."""
+        board, put = self._board, 0
+        found = []
+        some, spare = board.row(kind, start, stop)
+        if self._shaken is not None:
+            spare = self._shaken.permutation(len(spare)).tolist()
+        for position, slots in enumerate(some, start):
+            if slots:
+                found.append((spare[position - start], position, slots))
+        found.sort()
+        while found and put < count:
+            rest = count - put
+            i = next((i for i, (_, _, slots) in enumerate(found) if slots >= rest), 0)
+            _, position, slots = found.pop(i)
+            board.take(position, kind, min(slots, rest))
+            put += min(slots, rest)
+        return put
+
+
+def opened(part: Part, depth: int, kinds: int) -> tuple[Counts, Parts]:
+    """What of a part is single pods at this depth, and which parts of it are still closed."""
+    counts = [0] * kinds
+    parts: Parts = []
+    _open(part, 1, depth, counts, parts)
+    return counts, parts
+
+
+def _open(part: Part, times: int, depth: int, counts: Counts, parts: Parts) -> None:
+    for kind, count in part.own:
+        counts[kind] += count * times
+    for inner in part.inner:
+        if inner.depth <= depth:
+            _open(inner, inner.times * times, depth, counts, parts)
+        else:
+            parts.append((inner, inner.times * times))
+
+
+def _needed(counts: Counts, parts: Parts) -> Counts:
+    found = list(counts)
+    for part, times in parts:
+        for kind, count in part.total:
+            found[kind] += count * times
+    return found

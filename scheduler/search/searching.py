@@ -1,0 +1,202 @@
+"""Finds places for a tree of parts: greedily, cell by cell, then exactly where that is small."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from scheduler import scoring
+from scheduler.cells import Layout
+from scheduler.ranking import Put, dealt
+from scheduler.room import Column, Room
+from scheduler.search.board import Board, Budget
+from scheduler.search.choosing import Candidate, able, candidates
+from scheduler.search.exact import Exact, TooMuchError
+from scheduler.search.filling import Filler, Shaken
+from scheduler.search.mates import Mates
+from scheduler.search.pulling import Pull
+from scheduler.search.tree import Tree
+from scheduler.topology import Bools
+
+_TRIED: Final = 6  # cells of a depth that are filled greedily before something else is tried
+_LIGHTLY: Final = 1  # where all that is at stake is a wish
+_SHAKES: Final = 400
+_SMALL: Final = 300  # rows that are looked at exactly
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where the pieces go, and what pairs of pods share then."""
+
+    tree: Tree
+    put: tuple[Put, ...]
+    value: int
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is to go where: this tree, on these columns."""
+
+    room: Room
+    where: Layout
+    tree: Tree
+    columns: list[Column]
+    pull: Pull
+    mates: Mates
+
+
+class Search:
+    """Looks for the best answer to one question, or leaves it at what is quickly found."""
+
+    def __init__(self, question: Question, budget: Budget, *, thorough: bool) -> None:
+        self._question = question
+        self._tree = question.tree
+        self._where = question.where
+        self._budget = budget
+        self._thorough = thorough
+        self._chosen: dict[int, list[Candidate]] = {}
+        self._board = Board(
+            question.room, question.where, question.tree.kinds, question.columns, budget
+        )
+
+    def run(self) -> Found | None:
+        """Find the best placement there is, as far as the budget reaches."""
+        if self._thorough and self._tree.root.inner and self._hopeless():
+            return None
+        best: Found | None = None
+        for order in self._orders():
+            best = self._greedy(Filler(self._board, order, self._question.pull))
+            if best is not None or not self._thorough or self._hopeless():
+                break
+        best = self._exactly(best)
+        if best is None and self._budget.cut and self._thorough:
+            best = self._shaken()
+        return best
+
+    def possible(self) -> bool:
+        """Whether the quicker bounds leave a cell."""
+        return bool(able(self._board, self._tree, self._tree.root.depth).any())
+
+    @cached_property
+    def _most(self) -> int:
+        """What pairs of pods would share at most."""
+        pods, there = self._tree.pods, len(self._question.pull.positions)
+        return (pods - 1 + 2 * there) * pods // 2 * self._where.deepest
+
+    def _hopeless(self) -> bool:
+        """Whether a close look says that no cell could ever do."""
+        root = self._tree.root.depth
+        return not able(self._board, self._tree, root, closely=True).any()
+
+    def _orders(self) -> Iterator[Sequence[int]]:
+        """Give orders of kinds: by devices and size, then the scarcest first."""
+        kinds, counts, demand = range(len(self._tree.kinds)), self._tree.counts, self._board.demand
+        first = sorted(kinds, key=lambda kind: (-demand[kind], -self._sizes[kind], kind))
+        yield first
+        there = self._board.capacity(0, 0)
+        second = sorted(kinds, key=lambda k: (there[k] / counts[k], -self._sizes[k], k))
+        if second != first:
+            yield second
+
+    @cached_property
+    def _sizes(self) -> list[float]:
+        """How large a piece of each kind is, by its shares of all that is free in the cluster."""
+        board = self._board
+        free = board.totals.sums[0][0]
+        return [
+            sum(a / max(1, int(free[at])) for at, a in need if at < board.room.resources)
+            for need in board.needs
+        ]
+
+    def _shaken(self) -> Found | None:
+        """Fill greedily again and again, each time in other orders."""
+        for seed in range(_SHAKES):
+            shaken: Shaken = np.random.default_rng(seed)
+            weights = np.array(self._sizes) * shaken.random(len(self._sizes))
+            order = np.argsort(-weights, kind="stable").tolist()
+            best = self._greedy(Filler(self._board, order, self._question.pull, shaken))
+            if best is not None or self._budget.out:
+                return best
+        return None
+
+    def _greedy(self, filler: Filler) -> Found | None:
+        """Fill the most promising cells, smaller ones first."""
+        best: Found | None = None
+        for depth in range(self._where.deepest, self._tree.root.depth - 1, -1):
+            if best is not None and best.value >= self._most:
+                break
+            for candidate in self._candidates(depth):
+                if self._budget.out or (best and best.value >= candidate.promise):
+                    break
+                found = self._try(filler, depth, candidate)
+                if found is not None:
+                    best = found if best is None or found.value > best.value else best
+                    break
+        return best
+
+    def _candidates(self, depth: int) -> list[Candidate]:
+        found = self._chosen.get(depth)
+        if found is None:
+            most = _TRIED if self._thorough else _LIGHTLY
+            found = candidates(self._board, self._tree, self._question.pull, depth, most)
+            self._chosen[depth] = found
+        return found
+
+    def _try(self, filler: Filler, depth: int, candidate: Candidate) -> Found | None:
+        if not filler.whole(self._tree.root, depth, candidate.cell, split=True):
+            return None
+        put = tuple(self._board.put)
+        self._board.undo(0)
+        return self._accepted(put)
+
+    def _exactly(self, best: Found | None) -> Found | None:
+        """Look at everything there is if that is little enough."""
+        if best is not None and best.value >= self._most:
+            return best
+        root = self._tree.root.depth
+        cells = np.flatnonzero(able(self._board, self._tree, root, closely=best is None)).tolist()
+        if not cells:
+            return best
+        try:
+            found = self._optimum(root, cells)
+        except TooMuchError:
+            self._budget.cut |= best is None
+            return best
+        if found is None or (best is not None and found.value <= best.value):
+            return best
+        accepted = self._accepted(found.put)
+        self._budget.cut |= accepted is None and best is None
+        return accepted or best
+
+    def _optimum(self, depth: int, cells: Sequence[int]) -> Found | None:
+        runs = self._where.depths[depth].runs
+        if sum(runs[cell][1] - runs[cell][0] for cell in cells) > _SMALL:
+            raise TooMuchError
+        exact = Exact(self._board, self._tree, self._question.pull)
+        worth = [(exact.worth(depth, cell), -cell) for cell in cells]
+        best = max(((w, cell) for w, cell in worth if w is not None), default=None)
+        if best is None:
+            return None
+        return Found(self._tree, exact.put(depth, -best[1]), best[0])
+
+    def _accepted(self, put: tuple[Put, ...]) -> Found | None:
+        """Value a placement, if its pods bear each other."""
+        question = self._question
+        if question.mates.choosy and not question.mates.bear(dealt(self._tree, self._where, put)):
+            self._budget.cut = True
+            return None
+        sizes = [kind.size for kind in self._tree.kinds]
+        pods = [at for at, kind, count in put for _ in range(count * sizes[kind])]
+        there = question.pull.positions
+        value = scoring.shared(self._where, [*pods, *there]) - scoring.shared(self._where, there)
+        return Found(self._tree, put, value)
+
+
+def allowed_columns(room: Room, where: Layout, tree: Tree, allowed: Bools | None) -> list[Column]:
+    """Give the column of each kind, with nothing left where positions are not allowed."""
+    columns = [room.column(kind.shape, where) for kind in tree.kinds]
+    if allowed is None:
+        return columns
+    return [room.barred(column, where, allowed) for column in columns]

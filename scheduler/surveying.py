@@ -1,0 +1,333 @@
+"""How the parts of a refused gang stand against each domain, by bounds that cost one pass each.
+
+All arrays run over positions of the gang's topology, in which every domain is a run.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from api import names
+from api.streams import Toleration
+from scheduler.answers import ANCHORED, FILTERED, FRAGMENTED, GROUPED, SPREAD
+from scheduler.eligible import Constraints
+from scheduler.filters.selecting import UNSCHEDULABLE
+from scheduler.filters.together import exclusive_keys
+from scheduler.parts import Part, Shape, scarcity, shapes
+from scheduler.ranges import Judged, Ranges, prefix, ranges_of
+from scheduler.requests import GangRequest
+from scheduler.room import Room
+from scheduler.topology import Bools, Ints
+
+_ANY_CORDON: Final = Toleration(UNSCHEDULABLE.key, "Exists", effect=UNSCHEDULABLE.effect)
+_MANY: Final = 2**30  # pods that need nothing fit this often, so that sums stay within 64 bits
+
+
+class Survey:
+    """One request against one state of the room; nothing of it is written."""
+
+    def __init__(self, room: Room, request: GangRequest) -> None:
+        self.room = room
+        self.snapshot = snapshot = room.snapshot
+        self.request = request
+        self.topology = snapshot.topology(request.topology) or snapshot.topologies[0]
+        self.order = self.topology.order
+        self.size = len(self.order)
+        self.shapes = self._shapes()
+        # The same as the search has asked for, so that what the Room knows of them is known here.
+        self._asked = [room.shape(shape.need, shape.constraints) for shape in self.shapes]
+        self.resources = (*snapshot.resources, *self._key_texts())
+        self._judged: dict[tuple[str, str], Judged] = {}
+        # Kept by which mask it is that is summed up over.
+        self._sums: dict[int, Ints] = {}
+        self._room: dict[tuple[int, tuple[int, ...]], Ints] = {}
+
+    def _shapes(self) -> tuple[Shape, ...]:
+        """Give what must be placed: the minimum, or of each kind of extras one."""
+        request, masks = self.request, self.snapshot.masks
+        wants = request.minimum or request.extras
+        mates = dict.fromkeys(shape.constraints for shape in shapes(wants))
+        found = shapes(wants, lambda constraints: masks.settled(constraints, mates))
+        return found if request.minimum else tuple(replace(shape, count=1) for shape in found)
+
+    def _key_texts(self) -> list[str]:
+        """Name the columns of what each node has once."""
+        found = [""] * (self.room.free.shape[1] - self.room.resources)
+        for shape, asked in zip(self.shapes, self._asked, strict=True):
+            columns = [c - self.room.resources for c, _ in asked.need] if asked is not None else []
+            own = [column for column in columns if column >= 0]
+            for column, key in zip(own, exclusive_keys(shape.constraints), strict=True):
+                found[column] = found[column] or _key_text(key)
+        return found
+
+    @cached_property
+    def free(self) -> Ints:
+        """What is free at each position; what a node has once comes after its resources."""
+        free = self.room.free
+        return free if self.topology is self.snapshot.topologies[0] else free[self.order]
+
+    @cached_property
+    def unknown(self) -> str:
+        """Name a resource that a pod needs and no node knows, or give ""."""
+        known = set(self.snapshot.resources)
+        asked = (name for shape in self.shapes for name in sorted(shape.need) if shape.need[name])
+        return next((name for name in asked if name not in known), "")
+
+    @cached_property
+    def vectors(self) -> Ints:
+        """Needs, shapes x resources; resources that no node knows are left out."""
+        found = np.zeros((len(self.shapes), len(self.resources)), dtype=np.int64)
+        for row, asked in zip(found, self._asked, strict=True):
+            for column, amount in asked.need if asked is not None else ():
+                row[column] = amount
+        return found
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How many pods of each shape are asked for."""
+        return np.array([shape.count for shape in self.shapes], dtype=np.int64)
+
+    @cached_property
+    def asked(self) -> tuple[int, ...]:
+        """Columns that any pod asks for, the scarcest first."""
+        found = np.flatnonzero((self.vectors > 0).any(axis=0))
+        return tuple(sorted((int(c) for c in found), key=lambda c: scarcity(self.resource(c))))
+
+    def resource(self, column: int) -> str:
+        """Name a column."""
+        return self.resources[column]
+
+    @cached_property
+    def allowed(self) -> Bools:
+        """Which positions each shape may use as far as filters go; shapes x positions."""
+        return self._mask([shape.constraints for shape in self.shapes])
+
+    @cached_property
+    def _filtered(self) -> bool:
+        return not self.allowed.all()
+
+    @cached_property
+    def everywhere(self) -> Bools:
+        """The same if there were no filters."""
+        return np.ones_like(self.allowed)
+
+    @cached_property
+    def uncordoned(self) -> Bools:
+        """Which positions each shape might really use if no node were cordoned."""
+        found: Bools = self._mask([bold(shape.constraints) for shape in self.shapes]) & self.apart
+        return found
+
+    def _mask(self, constraints: Sequence[Constraints]) -> Bools:
+        masks = {each: self.room.mask(each)[self.order] for each in dict.fromkeys(constraints)}
+        found: Bools = np.array([masks[each] for each in constraints], dtype=np.bool_)
+        for group in self.request.groups:
+            ranges = self.ranges(group.near.required)
+            # Also where a group requires less than what it lies in, its pods must be in a domain.
+            if ranges is not None and ranges.size < self.size:
+                cliques = [
+                    i for i, shape in enumerate(self.shapes) if shape.clique in group.cliques
+                ]
+                found[cliques] &= ranges.covered(self.size)
+        return found
+
+    @cached_property
+    def apart(self) -> Bools:
+        """Which positions are in no domain that a sibling has taken, where that is asked for."""
+        found = np.ones(self.size, dtype=np.bool_)
+        spread = self.request.spread
+        ranges = self.ranges(spread.level) if spread is not None and spread.hard else None
+        if spread is not None and ranges is not None:
+            for position in self.positions(spread.taken):
+                for at in np.flatnonzero(ranges.holds([position])):
+                    found[ranges.starts[at] : ranges.stops[at]] = False
+        return found
+
+    def positions(self, nodes: Sequence[str]) -> list[int]:
+        """Find the positions of those nodes that are there."""
+        rows = (self.snapshot.row_of[node] for node in nodes if node in self.snapshot.row_of)
+        return sorted(int(self.topology.position[row]) for row in rows)
+
+    def name(self, position: int) -> str:
+        """Name the node at a position."""
+        return str(self.snapshot.nodes[self.order[position]].metadata.name)
+
+    @cached_property
+    def slots(self) -> Ints:
+        """How many pods of each shape every position has room for, filters left out."""
+        found = np.empty((len(self.shapes), self.size), dtype=np.int64)
+        where = self.room.layout(self.topology)
+        for i, asked in enumerate(self._asked):
+            known = asked is not None and self.allowed[i].all()
+            if known and asked is not None:
+                found[i] = self.room.column(asked, where).values
+            else:
+                found[i] = room_for(self.vectors[i], self.free)
+        return found
+
+    @cached_property
+    def usable(self) -> Bools:
+        """Which positions each shape may really use."""
+        return self.allowed if self.apart.all() else self.allowed & self.apart
+
+    def ranges(self, level: str) -> Ranges | None:
+        """Give the domains of a level; None if the topology has no such level."""
+        if level == names.HOSTNAME_KEY and self.topology.depth_of(level) is None:
+            each = np.arange(self.size)
+            return Ranges(level, each, each + 1, None)
+        depth = self.topology.depth_of(level) if level else 0
+        return None if depth is None else ranges_of(self.topology, depth, level)
+
+    def domains(self, level: str) -> Ranges:
+        """Give the domains of a level that is known to be there."""
+        found = self.ranges(level)
+        if found is None:
+            raise KeyError(level)
+        return found
+
+    def path(self, ranges: Ranges, domain: int) -> tuple[str, ...]:
+        """Name a domain by its whole path; a node that is one by its own after its domain's."""
+        if ranges.paths is not None:
+            return ranges.paths[domain]
+        *_, deepest = self.topology.domains
+        around = (each.path for each in deepest if each.start <= domain < each.stop)
+        return (*next(around, ()), self.name(domain))
+
+    @property
+    def depths(self) -> dict[str, int]:
+        """How deep each level lies that may be required; a node by itself is deepest."""
+        found = {level: depth for depth, level in enumerate(self.levels)}
+        return {names.HOSTNAME_KEY: len(found), **found}
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels there are, widest first: the cluster, then those of the topology."""
+        return ("", *self.topology.keys)
+
+    def judged(self, part: Part, level: str) -> Judged:
+        """Hold each domain of a level, which must be there, against a part."""
+        key = (part.name, level)
+        if key not in self._judged:
+            self._judged[key] = self._judge(part, self.domains(level))
+        return self._judged[key]
+
+    def _judge(self, part: Part, ranges: Ranges) -> Judged:
+        chosen = part.shapes
+        short, few = self.bounds(chosen, ranges, self.everywhere)
+        found = [*short, few]
+        stops = [self.resource(c) for c in self.asked] + [FRAGMENTED]
+        if self._filtered:
+            short, few = self.bounds(chosen, ranges, self.allowed)
+            found.append(few | np.any(short, axis=0))
+            stops.append(FILTERED)
+        if self.usable is not self.allowed:
+            short, few = self.bounds(chosen, ranges, self.usable)
+            found.append(few | np.any(short, axis=0))
+            stops.append(SPREAD)
+        for inner in part.inner:
+            found.append(self._inside(inner, ranges) == 0)
+            stops.append(GROUPED)
+        found.append(~ranges.holds(self.positions(part.anchors)))
+        stops.append(ANCHORED)
+        first = np.argmax(found, axis=0)
+        return Judged(ranges, tuple(stops), np.where(np.any(found, axis=0), first, -1))
+
+    def _inside(self, part: Part, ranges: Ranges) -> Ints:
+        """Count by domain those inside it that pass every bound of the part."""
+        judged = self.judged(part, part.level)
+        passing = np.zeros(self.size, dtype=np.int64)
+        passing[judged.ranges.starts[judged.enough]] = 1
+        return ranges.sums(prefix(passing))
+
+    def offered(self, positions: Ints) -> Ints:
+        """What the nodes at these positions have to offer, whoever is there now."""
+        rows = self.snapshot.capacity[self.order[positions]]
+        once = np.ones((len(rows), len(self.resources) - rows.shape[1]), dtype=np.int64)
+        return np.concatenate([rows, once], axis=1)
+
+    @cached_property
+    def weights(self) -> tuple[tuple[int, ...], ...]:
+        """Rank shapes: those that are hard to place lower.
+
+        Those with the least choice, where filters leave them different nodes, and then those that
+        take most, of what is scarcest first.
+        """
+        sizes = (-self.vectors[:, list(self.asked)]).tolist()
+        if self._alike:
+            return tuple(map(tuple, sizes))
+        room = self._slots(self.usable)[:, -1] // self.counts
+        return tuple((choice, *size) for choice, size in zip(room.tolist(), sizes, strict=True))
+
+    @cached_property
+    def _alike(self) -> bool:
+        """Whether filters leave all shapes the same nodes."""
+        return bool((self.allowed == self.allowed[:1]).all())
+
+    # Below, `where` is one of the masks above: sums are kept by which one it is.
+
+    def bounds(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> tuple[Bools, Bools]:
+        """Tell by domain which resources are short in sum, in their order, and whether slots are.
+
+        Resources x domains, and domains.
+        """
+        slots = ranges.sums(self._slots(where)[list(chosen)])
+        few: Bools = np.any(slots < self.counts[list(chosen)][:, None], axis=0)
+        return self.lacking(chosen, ranges, where) > 0, few
+
+    def pods(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
+        """Tell by domain how many pods the bounds leave room for."""
+        counts = self.counts[list(chosen)]
+        slots = ranges.sums(self._slots(where)[list(chosen)])
+        found: Ints = np.minimum(slots, counts[:, None]).sum(axis=0)
+        lacking = self.lacking(chosen, ranges, where)
+        for need, missing in zip(self._needed(chosen).tolist(), lacking, strict=True):
+            if need:
+                np.minimum(found, (need - missing) * int(counts.sum()) // need, out=found)
+        return found
+
+    def lacking(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
+        """Tell how much is missing in sum where these may go, resources asked for x domains."""
+        key = id(where), () if self._alike else chosen
+        if key not in self._room:
+            free = np.maximum(self.free[:, list(self.asked)].T, 0)
+            self._room[key] = prefix(free * where[list(chosen)].any(axis=0))
+        found: Ints = self._needed(chosen)[:, None] - ranges.sums(self._room[key])
+        np.maximum(found, 0, out=found)
+        return found
+
+    def _needed(self, chosen: tuple[int, ...]) -> Ints:
+        """Sum up what these pods ask for, by resource asked for."""
+        vectors = self.vectors[list(chosen)][:, list(self.asked)]
+        found: Ints = self.counts[list(chosen)] @ vectors
+        return found
+
+    def _slots(self, where: Bools) -> Ints:
+        if id(where) not in self._sums:
+            self._sums[id(where)] = prefix(self.slots * where)
+        return self._sums[id(where)]
+
+
+def _key_text(key: Hashable) -> str:
+    """Name what a node has once."""
+    match key:
+        case (str(protocol), int(port)):
+            return f"host port {port} ({protocol})"
+        case _:
+            return "nodes without such a pod"
+
+
+def bold(constraints: Constraints) -> Constraints:
+    """Give the same constraints of pods that put up with cordons."""
+    return replace(constraints, tolerations=(*constraints.tolerations, _ANY_CORDON))
+
+
+def room_for(vector: Ints, free: Ints) -> Ints:
+    """Tell for each row how many such pods it has room for; what they do not need counts not."""
+    found = np.full(len(free), _MANY, dtype=np.int64)
+    for column in np.flatnonzero(vector):
+        need = int(vector[column])
+        has = free[:, column]
+        np.minimum(found, has if need == 1 else has // need, out=found)
+    return np.maximum(found, 0, out=found)

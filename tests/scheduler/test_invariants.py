@@ -1,0 +1,73 @@
+"""A plan that breaks a promise is caught, whoever made it."""
+
+import dataclasses
+
+import pytest
+
+from api import names
+from scheduler import invariants
+from scheduler.answers import Placed, Placement
+from scheduler.invariants import BrokenPlanError
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+from scheduler.snapshot import build
+from scheduler.topology import Levels
+from tests.support.clusters import node, racks
+
+SNAPSHOT = build(racks(1, 2, 2, 2), [], [Levels("", (names.BLOCK_KEY, names.RACK_KEY))])
+WANTS = tuple(Want("a", i, {"nvidia.com/gpu": 1, "pods": 1}) for i in range(2))
+GANG = GangRequest("default", "g", WANTS)
+
+
+def placement(gang: GangRequest, *nodes: str) -> Placement:
+    placed = tuple(Placed(want, name) for want, name in zip(gang.minimum, nodes, strict=True))
+    return Placement(gang, placed, (), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"near": Closeness(required=names.RACK_KEY)}, "within one domain"),
+        ({"near": Closeness(required=names.HOSTNAME_KEY)}, "within one domain"),
+        ({"groups": (Group("a", ("a",), Closeness(names.RACK_KEY)),)}, "within one domain"),
+        ({"spread": Spread(names.BLOCK_KEY, ("n-0-0-1-1",), hard=True)}, "not apart"),
+    ],
+    ids=["gang", "node", "group", "spread"],
+)
+def test_what_is_required_at_any_level_is_checked(more: dict[str, object], said: str) -> None:
+    gang = dataclasses.replace(GANG, **more)  # type: ignore[arg-type]
+    with pytest.raises(BrokenPlanError, match=said):
+        invariants.check(SNAPSHOT, [placement(gang, "n-0-0-0-0", "n-0-0-1-0")])
+    invariants.check(SNAPSHOT, [placement(gang, "n-0-1-0-0", "n-0-1-0-0")])
+
+
+def test_pods_that_were_there_count() -> None:
+    near = Closeness(required=names.RACK_KEY)
+    gang = dataclasses.replace(GANG, near=near, anchors=(Anchor("n-0-1-0-1", "a"),))
+    invariants.check(SNAPSHOT, [placement(gang, "n-0-1-0-0", "n-0-1-0-0")])
+    with pytest.raises(BrokenPlanError, match="within one domain"):
+        invariants.check(SNAPSHOT, [placement(gang, "n-0-0-0-0", "n-0-0-0-0")])
+    base = dataclasses.replace(gang, anchors=(Anchor("n-0-1-0-1"),))
+    invariants.check(SNAPSHOT, [placement(base, "n-0-0-0-0", "n-0-0-0-0")])
+
+
+def test_no_label_is_no_domain() -> None:
+    snapshot = build([node("a"), node("b", labels={names.RACK_KEY: "r"})], [], [
+        Levels("", (names.RACK_KEY,))
+    ])  # fmt: skip
+    gang = dataclasses.replace(GANG, near=Closeness(required=names.RACK_KEY))
+    invariants.check(snapshot, [placement(gang, "b", "b")])
+    with pytest.raises(BrokenPlanError, match="within one domain"):
+        invariants.check(snapshot, [placement(gang, "a", "a")])
+
+
+def test_replicas_of_one_plan_must_keep_apart_too() -> None:
+    one, other = (
+        dataclasses.replace(
+            GANG, name=name, spread=Spread(names.BLOCK_KEY, hard=True, family="f", replica=name)
+        )
+        for name in "xy"
+    )
+    first = placement(one, "n-0-0-0-0", "n-0-0-0-0")
+    invariants.check(SNAPSHOT, [first, placement(other, "n-0-1-0-0", "n-0-1-0-0")])
+    with pytest.raises(BrokenPlanError, match="not apart"):
+        invariants.check(SNAPSHOT, [first, placement(other, "n-0-0-1-0", "n-0-0-1-0")])
