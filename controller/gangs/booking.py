@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from api import names, quantities
 from api.jsons import Json, JsonObject
 from api.objects import owner_reference, timestamp
 from api.streams import Meta
+from controller.gangs.standing import Standing
 from controller.gangs.views import Reservation, SlotKey
 from kube.resources import PODGANGS, RESERVATIONS
 from scheduler.answers import Placed, Placement
+
+DIGITS: Final = 4  # of scores; no more can be told apart, and sums of parts have no last digit
 
 # A clique, and what one pod takes of its node: those of a plain gang need not be alike.
 Shape: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
@@ -26,14 +29,15 @@ class Terms:
     generation: int
 
 
-def body(gang: Meta, placement: Placement, terms: Terms) -> JsonObject:
+def body(gang: Meta, placement: Placement, standing: Standing, terms: Terms) -> JsonObject:
     """Write a new reservation. It is called like its gang, so a gang can never have two."""
     spec: JsonObject = {
         "gang": {"name": gang.name, "uid": gang.uid},
         "deadline": timestamp(terms.now + terms.patience),
         "generation": terms.generation,
-        "score": placement.score,
         "groups": _groups(_placed(placement.placed)),
+        "fragmentation": round(placement.fragmentation, DIGITS),
+        **_said(standing),
     }
     return {
         "apiVersion": RESERVATIONS.api_version,
@@ -48,25 +52,38 @@ def body(gang: Meta, placement: Placement, terms: Terms) -> JsonObject:
     }
 
 
-def grown(reservation: Reservation, placement: Placement) -> JsonObject:
+def grown(reservation: Reservation, placement: Placement, standing: Standing) -> JsonObject:
     """Write the merge patch that adds slots, or moves those whose nodes were lost.
 
-    It fails if the reservation has changed since.
+    It fails if the reservation has changed since. Of fragmentation it keeps the worst.
     """
-    moved = {(placed.want.clique, placed.want.index) for placed in placement.placed}
-    slots = _slots(reservation, moved)
+    slots = _slots(reservation, _moved(placement))
     for placed in placement.placed:
         slots.setdefault(_shape_of(placed), []).append(_slot(placed.want.index, placed.node))
-    return _patch(reservation, slots)
+    worst = max(reservation.spec.fragmentation or 0.0, placement.fragmentation)
+    said = {"fragmentation": round(worst, DIGITS), **_said(standing)}
+    return _patch(reservation, slots, said)
 
 
-def trimmed(reservation: Reservation, stale: Set[SlotKey]) -> JsonObject:
+def trimmed(reservation: Reservation, stale: Set[SlotKey], standing: Standing) -> JsonObject:
     """Write the merge patch that takes slots out; it fails if the reservation has changed since.
 
     Only this write frees their room: a slot that is in the ledger is always kept, since a pod that
     comes back to it is lifted without being asked again whether there is room.
     """
-    return _patch(reservation, _slots(reservation, stale))
+    return _patch(reservation, _slots(reservation, stale), _said(standing))
+
+
+def homes(
+    reservation: Reservation | None,
+    placement: Placement | None = None,
+    without: Set[SlotKey] = frozenset(),
+) -> list[str]:
+    """List the node of every slot there will be, once the placement is in and these are out."""
+    there = reservation.slots() if reservation else ()
+    gone = without | (_moved(placement) if placement else frozenset())
+    kept = [slot.node for name, slot, _ in there if (name, slot.index) not in gone]
+    return [*kept, *(placed.node for placed in (placement.placed if placement else ()))]
 
 
 def _slots(
@@ -80,10 +97,20 @@ def _slots(
     return slots
 
 
-def _patch(reservation: Reservation, slots: Mapping[Shape, list[Json]]) -> JsonObject:
+def _moved(placement: Placement) -> frozenset[SlotKey]:
+    return frozenset((placed.want.clique, placed.want.index) for placed in placement.placed)
+
+
+def _said(standing: Standing) -> JsonObject:
+    return {"score": round(standing.score, DIGITS), "domain": "/".join(standing.domain)}
+
+
+def _patch(
+    reservation: Reservation, slots: Mapping[Shape, list[Json]], said: JsonObject
+) -> JsonObject:
     return {
         "metadata": {"resourceVersion": reservation.metadata.resource_version},
-        "spec": {"groups": _groups(slots)},
+        "spec": {"groups": _groups(slots), **said},
     }
 
 

@@ -7,40 +7,27 @@ change, so that nodes which come up together are told together.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 import msgspec
-from pydantic import ValidationError
 
 from api import names
 from api.capacity import Capacity
 from api.streams import Custom, Node
-from api.topology import ClusterTopologyBindingSpec
-from kube.cache import Added, Cache, Change, Deleted, Modified
+from controller.gangs import topologies
+from controller.gangs.topologies import Followed
+from kube.cache import Added, Change, Deleted, Modified
 from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError
-from kube.objects import KubeObject, ObjectMeta
-from kube.resources import CONFIGMAPS, TOPOLOGY_BINDINGS
+from kube.objects import ObjectMeta
+from kube.resources import CONFIGMAPS
 from scheduler.tally import Levels, Tally
 
 _log = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=KubeObject)
-
 WRITE_EVERY: Final = 3.0  # seconds between a change and its being told
-BUILT_IN: Final[Levels] = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
-
-
-PROBE_EVERY: Final = 60.0  # seconds, for a kind that is not served yet
-
-
-class Followed(Protocol[T]):
-    """A cache, as far as it is needed here."""
-
-    def subscribe(self, handler: Callable[[Change[T]], None]) -> None:
-        """Call `handler` for every change, and at once for each object already there."""
-        ...
+BUILT_IN: Final = topologies.BUILT_IN.levels.keys
 
 
 class _ConfigMap(msgspec.Struct, frozen=True):
@@ -66,17 +53,6 @@ class CapacityReporter:
         """Count every node there is and will be, by built-in topology and by all bindings."""
         nodes.subscribe(self._on_node)
         bindings.subscribe(self._on_binding)
-
-    async def follow_bindings(self, bindings: Cache[Custom]) -> None:
-        """Run the cache of topology bindings once somebody serves the kind."""
-        while True:
-            try:
-                await self._client.probe(TOPOLOGY_BINDINGS)
-                break
-            except ApiError as error:
-                _log.info("topology bindings are not counted by yet: %s", error)
-                await self._clock.sleep(PROBE_EVERY)
-        await bindings.run()
 
     async def run(self) -> None:
         """Write what is new until cancelled; what fails is logged and tried again."""
@@ -123,7 +99,7 @@ class CapacityReporter:
         before = dict(self._topologies)
         self._topologies.pop(name, None)
         if not isinstance(change, Deleted):
-            self._topologies[name] = _levels(change.new)
+            self._topologies[name] = tuple(topologies.read(change.new).values())
         if self._topologies != before:
             self._tally = self._tally.retold([BUILT_IN, *self._topologies.values()])
             self._told(changed=True)
@@ -131,12 +107,3 @@ class CapacityReporter:
     def _told(self, changed: bool) -> None:  # noqa: FBT001 - handed on from the tally
         if changed:
             self._changed.set()
-
-
-def _levels(binding: Custom) -> Levels:
-    try:
-        spec = ClusterTopologyBindingSpec.model_validate_json(bytes(binding.spec))
-    except ValidationError as error:
-        _log.warning("topology binding %s cannot be read: %s", binding.metadata.name, error)
-        return ()
-    return tuple(level.key for level in spec.levels)

@@ -87,12 +87,25 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="a scheduler whose labelled pods become gangs, as in the policy's schedulers; may be "
         "given several times (default: default-scheduler)",
     )
+    parser.add_argument(
+        "--record-refusals",
+        type=Path,
+        metavar="FOLDER",
+        help="keep in this folder what the engine saw when it last refused a gang, at most once a "
+        "minute, for `python -m scheduler plan` (default: nothing is kept)",
+    )
 
 
 def schedulers(options: argparse.Namespace) -> tuple[str, ...]:
     """Name the schedulers whose labelled pods are gangs of ours."""
     found: list[str] = options.scheduler or [names.DEFAULT_SCHEDULER]
     return tuple(found)
+
+
+def records(options: argparse.Namespace) -> Path | None:
+    """Give the folder in which refusals are kept, if any."""
+    found: Path | None = options.record_refusals
+    return found
 
 
 def read(options: argparse.Namespace) -> Certificates:

@@ -91,24 +91,31 @@ class Owners:
 
 async def served(client: Client, kind: Resource) -> bool:
     """Tell whether the API server serves the kind to us, as soon as that can be told."""
-    while True:
-        try:
-            await client.probe(kind)
-        except (NotFound, Forbidden) as error:
-            _log.warning("no pods of sets are known: %s", error)
-            return False
-        except ApiError as error:
-            _log.info("%s cannot be asked for now: %s", kind.full_name, error)
-            await client.clock.sleep(ASK_AGAIN)
-        else:
-            return True
+    why = await _refused(client, kind)
+    if why is not None:
+        _log.warning("%s are not known, nor what follows from them: %s", kind.full_name, why)
+    return why is None
 
 
 async def follow(client: Client, kind: Resource, run: Callable[[], Awaitable[None]]) -> None:
     """Run the kind's cache, from when it is served: gangs without a set need none of it."""
-    while not await served(client, kind):
+    while await _refused(client, kind) is not None:
         await client.clock.sleep(PROBE_EVERY)
     await run()
+
+
+async def _refused(client: Client, kind: Resource) -> ApiError | None:
+    """Ask for the kind until that is answered; give the answer if it is no."""
+    while True:
+        try:
+            await client.probe(kind)
+        except (NotFound, Forbidden) as error:
+            return error
+        except ApiError as error:
+            _log.info("%s cannot be asked for now: %s", kind.full_name, error)
+            await client.clock.sleep(ASK_AGAIN)
+        else:
+            return None
 
 
 def _means_the_same(old: PodClique, new: PodClique) -> bool:

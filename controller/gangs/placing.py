@@ -6,18 +6,18 @@ last plan whether it was stored, so no room is given twice.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from api import names
-from api.streams import Custom, Node
+from api.streams import Custom
 from controller import pace
-from controller.gangs import booking, stocktaking
+from controller.gangs import asking, booking
 from controller.gangs.deciding import Place, next_step
+from controller.gangs.recording import Recorder
 from controller.gangs.views import GangView, SlotKey
 from controller.gangs.world import World
 from kube.cache import Cache
@@ -26,15 +26,12 @@ from kube.clock import Clock
 from kube.errors import ApiError, NotFound, ServerFault, Unreachable
 from kube.objects import Key
 from kube.resources import RESERVATIONS
-from scheduler import cycle, snapshot
-from scheduler.answers import NoFit, Placement, Plan
+from scheduler import cycle, ordering
+from scheduler.answers import NoFit, Placement
 from scheduler.requests import GangRequest
-from scheduler.snapshot import Hold
-from scheduler.topology import Levels
 
 _log = logging.getLogger(__name__)
 
-BUILT_IN: Final = Levels("", (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY))
 PATIENCE: Final = timedelta(seconds=60)  # how long a reservation waits for its first lift
 GATHER_SECONDS: Final = 0.01  # gangs that arrive together are placed in one batch
 AT_ONCE: Final = 16
@@ -48,6 +45,7 @@ class Refused:
     """What the engine last said to a gang, to which request, and at which count of room."""
 
     refusal: NoFit
+    asked: GangRequest
     room: int
 
 
@@ -80,6 +78,7 @@ class Placer:
         fenced: Callable[[], int | None],
         answers: Answers,
     ) -> None:
+        self.recorder: Recorder | None = None
         self._client = client
         self._clock = clock
         self._world = world
@@ -107,7 +106,7 @@ class Placer:
             return failed
         last = self._refused.get(key)
         current = last is not None and last.room == self._world.room
-        if last and current and last.refusal.gang == stocktaking.request(view, place):
+        if last and current and last.asked == self._request(view, place):
             return last.refusal
         self._waiting.add(key)
         self._woken.set()
@@ -169,9 +168,10 @@ class Placer:
         try:
             await self._decide([each for each in asked if not moves[each[0].gang.key]], room)
             # Each alone: into the room that its own slots leave, nobody else may be planned.
-            for each in asked:
-                if moves[each[0].gang.key]:
-                    await self._decide([each], room)
+            alone = {_key(request): (view, request) for view, request in asked}
+            for request in ordering.ordered([r for _, r in asked], ordering.by_priority_then_age):
+                if moves[_key(request)]:
+                    await self._decide([alone[_key(request)]], room)
         finally:
             moved, self._moving = self._moving, {}
         for key in moved:
@@ -180,30 +180,36 @@ class Placer:
     async def _decide(self, asked: list[tuple[GangView, GangRequest]], room: int) -> None:
         if not asked:
             return
-        views = list(self._world.views())
-        own = {view.gang.key for view, _ in asked}
-        moving = {(key, slot) for key in own for slot in self.moving(key)}
-        taken = stocktaking.stock(self._world.pod_map, views, self._world.orphans(), moving)
-        nodes = tuple(self._world.nodes)
-        requests = [request for _, request in asked]
-        plan = await asyncio.to_thread(_plan, nodes, taken, requests)
+        moving = {(view.gang.key, slot) for view, _ in asked for slot in self.moving(view.gang.key)}
+        levels = [network.levels for network in self._world.topologies.networks]
+        snapshot = self._world.stockroom.snapshot(levels, moving)
+        requests = {view.gang.key: request for view, request in asked}
+        recorder = self.recorder if self.recorder and self.recorder.due() else None
+        saved = self._world.stockroom.saved(requests.values(), moving) if recorder else None
+        # Off the event loop, since leases must be renewed meanwhile.
+        plan = await asyncio.to_thread(cycle.plan, snapshot, list(requests.values()))
+        if recorder and saved and plan.refusals:
+            await recorder.write(saved)
         by_key = {view.gang.key: view for view, _ in asked}
         for refusal in plan.refusals:
-            self._failed.pop(_key(refusal.gang), None)
-            self._refused[_key(refusal.gang)] = Refused(refusal, room)
-            self._answers.decided(_key(refusal.gang))
+            key = _key(refusal.gang)
+            self._failed.pop(key, None)
+            self._refused[key] = Refused(refusal, requests[key], room)
+            self._answers.decided(key)
         writes = [partial(self._write, by_key[_key(p.gang)], p) for p in plan.placements]
         await pace.all_of(writes, AT_ONCE)
 
     def _requests(self, keys: set[Key]) -> list[tuple[GangView, GangRequest]]:
-        """Put the questions in order: higher priority first, then older first."""
         asked = []
         for key in keys - self._lifting:
             view = self._world.view(key)
             step = next_step(view, self._clock.now()) if view else None
             if view is not None and isinstance(step, Place):
-                asked.append((view, stocktaking.request(view, step)))
-        return sorted(asked, key=lambda pair: _rank(pair[0]))
+                asked.append((view, self._request(view, step)))
+        return asked
+
+    def _request(self, view: GangView, place: Place) -> GangRequest:
+        return asking.request(view, place, self._world.around(view.gang))
 
     async def _write(self, view: GangView, placement: Placement) -> None:
         """Write one reservation down, and tell what became of it."""
@@ -237,12 +243,14 @@ class Placer:
         if generation is None:
             return
         namespace, name = view.gang.key
+        homes = booking.homes(view.reservation, placement)
+        standing = self._world.standing(view.gang, homes)
         if view.reservation is None:
             terms = booking.Terms(self._clock.now(), PATIENCE, generation)
-            body = booking.body(view.gang.metadata, placement, terms)
+            body = booking.body(view.gang.metadata, placement, standing, terms)
             answer = await self._client.create(RESERVATIONS, body, namespace)
         else:
-            body = booking.grown(view.reservation, placement)
+            body = booking.grown(view.reservation, placement, standing)
             answer = await self._client.merge_patch(RESERVATIONS, name, body, namespace)
         self._reservations.observe(answer)
 
@@ -265,11 +273,6 @@ class Placer:
                 return
 
 
-def _plan(nodes: Sequence[Node], taken: Sequence[Hold], asked: Sequence[GangRequest]) -> Plan:
-    """Run the engine; off the event loop, since leases must be renewed meanwhile."""
-    return cycle.plan(snapshot.build(nodes, taken, [BUILT_IN]), asked)
-
-
 def _moved(view: GangView, request: GangRequest) -> frozenset[SlotKey]:
     """Name the slots that are asked for although the gang has them already."""
     slots = {(want.clique, want.index) for want in (*request.minimum, *request.extras)}
@@ -278,9 +281,3 @@ def _moved(view: GangView, request: GangRequest) -> frozenset[SlotKey]:
 
 def _key(request: GangRequest) -> Key:
     return request.namespace, request.name
-
-
-def _rank(view: GangView) -> tuple[int, str, Key]:
-    priority = max((member.pod.spec.priority for member in view.members), default=0)
-    born = view.gang.metadata.creation_timestamp
-    return -priority, born.isoformat() if born else "", view.gang.key

@@ -1,24 +1,18 @@
 """What `gangs` knows of plain gangs: pods by the gang they claim, and views built from caches."""
 
-import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-
-from pydantic import ValidationError
 
 from api import quantities
 from api.reservation import State
 from api.streams import Custom, Meta, Pod
-from api.topology import ClusterTopologyBindingSpec
-from controller.gangs import plain_pods, plain_slots
+from controller.gangs import plain_pods, plain_slots, topologies
 from controller.gangs.plain_deciding import Levels, PlainView
 from controller.gangs.plain_slots import Ledger, Room
 from controller.gangs.world import Caches, read_reservation
 from controller.podgang import Gang, read_gang
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.objects import Key
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -120,7 +114,7 @@ class PlainWorld:
         name = (change.old if isinstance(change, Deleted) else change.new).metadata.name
         before = self._topologies.pop(name, None)
         if not isinstance(change, Deleted):
-            self._topologies[name] = _levels(change.new)
+            self._topologies[name] = topologies.read(change.new)
         if self._topologies.get(name) != before:
             for key in self._pods:
                 self._listeners.moved(key)
@@ -141,12 +135,3 @@ def _says_the_same(change: Change[Pod]) -> bool:
         and old.gates == new.gates
         and plain_pods.lives(old) == plain_pods.lives(new)
     )
-
-
-def _levels(binding: Custom) -> Levels:
-    try:
-        spec = ClusterTopologyBindingSpec.model_validate_json(bytes(binding.spec))
-    except ValidationError as error:
-        _log.warning("topology binding %s cannot be read: %s", binding.metadata.name, error)
-        return {}
-    return {level.domain: level.key for level in spec.levels}

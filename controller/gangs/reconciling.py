@@ -127,7 +127,7 @@ class Reconciler:
             case Expire(reservation):
                 await self._give_back(view, reservation)
             case Trim(reservation, stale):
-                await self._trim(reservation, stale)
+                await self._trim(view, reservation, stale)
         return None
 
     async def _lift(self, view: GangView, lifts: tuple[tuple[Member, str], ...]) -> None:
@@ -160,9 +160,12 @@ class Reconciler:
         )
         self._reservations.observe(answer)
 
-    async def _trim(self, reservation: Reservation, stale: frozenset[SlotKey]) -> None:
+    async def _trim(
+        self, view: GangView, reservation: Reservation, stale: frozenset[SlotKey]
+    ) -> None:
         meta = reservation.metadata
-        body = booking.trimmed(reservation, stale)
+        homes = booking.homes(reservation, without=stale)
+        body = booking.trimmed(reservation, stale, self.world.standing(view.gang, homes))
         answer = await self._client.merge_patch(RESERVATIONS, meta.name, body, meta.namespace)
         self._reservations.observe(answer)
 
@@ -195,7 +198,8 @@ class Reconciler:
             step, refusal = settled(view), None  # extras keep nobody from starting
         if isinstance(step, Place) and refusal is None and state is not State.BOUND:
             return  # the engine answers in a moment
-        status = reporting.status(view, step, refusal, self._clock.now())
+        unheeded = self.world.unheeded(view.gang)
+        status = reporting.status(view, step, refusal, self._clock.now(), unheeded)
         key, there = view.gang.key, view.gang.status
         if reporting.same(there, status):
             self._reworded.pop(key, None)

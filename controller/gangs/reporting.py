@@ -18,11 +18,16 @@ _FEW: Final = 3  # cliques that are named; of the others their number is told
 
 
 def status(
-    view: GangView, step: Wait | Place, refusal: NoFit | str | None, now: datetime
+    view: GangView,
+    step: Wait | Place,
+    refusal: NoFit | str | None,
+    now: datetime,
+    unheeded: str = "",
 ) -> PodGangStatus:
     """Give the gang's status as `gangs` would write it: all but what `workloads` says.
 
-    `refusal` is the engine's, or what the API server said when the plan was written down.
+    `refusal` is the engine's, or what the API server said when the plan was written down;
+    `unheeded` are levels that it would like and that are none.
     """
     reason, message = _reason(view, step, refusal)
     scheduled = "True" if reason == names.REASON_BOUND else "False"
@@ -32,6 +37,7 @@ def status(
         placement_score=reservation.spec.score if reservation else None,
         conditions=[
             _condition(view, names.SCHEDULED, (scheduled, reason, message), now),
+            *_placed(view, now, unheeded),
             *_health(view, now),
         ],
     )
@@ -57,6 +63,19 @@ def _condition(view: GangView, kind: str, said: tuple[str, str, str], now: datet
         observed_generation=view.gang.metadata.generation,
     )
     return settled(view.gang.status.conditions, condition)
+
+
+def _placed(view: GangView, now: datetime, unheeded: str) -> Iterator[Condition]:
+    """Tell where the gang's room is, how good a place that is, and what was broken for it."""
+    spec = view.reservation.spec if view.reservation else None
+    if spec is None or spec.score is None:
+        return
+    message = f"in {spec.domain or 'no one domain'}: score {spec.score:.2f}"
+    if spec.fragmentation is not None:
+        message += f", fragmentation {spec.fragmentation:.2f}"
+    if unheeded:
+        message += f"; its topology has no level {unheeded}, which is not heeded"
+    yield _condition(view, names.PLACED, ("True", names.REASON_PLACED, message), now)
 
 
 def _health(view: GangView, now: datetime) -> Iterator[Condition]:

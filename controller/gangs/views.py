@@ -131,6 +131,14 @@ class GangView:
         """List the members that kube-scheduler may bind but has not bound yet."""
         return [member for member in self.members if not member.gated and not member.bound]
 
+    def homes(self) -> dict[SlotKey, str]:
+        """Give the node of every pod that is bound, and of every slot whose node serves.
+
+        A pod that is bound stays on a node that takes no others.
+        """
+        kept = {slot: node for slot, node in self.nodes_by_slot().items() if node not in self.lost}
+        return kept | {m.slot: m.pod.spec.node_name for m in self.members if m.bound}
+
     def nodes_by_slot(self) -> dict[SlotKey, str]:
         """Give the node of every reserved slot."""
         if self.reservation is None:

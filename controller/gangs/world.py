@@ -1,18 +1,22 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
-from typing_extensions import override
 
 from api.reservation import ReservationSpec, ReservationStatus, State
 from api.streams import Custom, Node, Pod, PodClique
-from controller.gangs import plain_slots
+from controller.gangs import asking, plain_slots, spreading, standing
+from controller.gangs.asking import Around
 from controller.gangs.deciding import has_started
 from controller.gangs.owners import Owners
+from controller.gangs.standing import Standing
+from controller.gangs.stockroom import Stockroom
 from controller.gangs.stocktaking import claim
+from controller.gangs.supplies import ByKey, Sources, Supplies
+from controller.gangs.topologies import Topologies
 from controller.gangs.views import GangView, Reservation, members_of
 from controller.podgang import Gang, read_gang
 from kube.cache import Added, Cache, Change, Deleted, Modified
@@ -49,20 +53,35 @@ class World:
         freed: Callable[[], None],
     ) -> None:
         self.room = 0
+        self.topologies = Topologies(self._more_room)
         self.nodes, self.pods = caches.nodes, caches.pods
-        self.pod_map: Mapping[Key, Pod] = _Pods(self.pods)
-        self._touched = touched
+        self.pod_map: Mapping[Key, Pod] = ByKey(self.pods)
+        levels = [network.levels for network in self.topologies.networks]
+        self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels)
+        self.supplies = Supplies(self.stockroom.on_daemonset, self._more_room)
+        self._tell = touched
         self._freed = freed
         self._gangs: dict[Key, Gang] = {}
         self._reservations: dict[Key, Reservation] = {}
+        self._gangs_of_set: dict[str, set[Key]] = {}  # by its UID
         self._gang_of_pod: dict[Key, Key] = {}
         self._gang_of_clique: dict[Key, Key] = {}
         self._waiting_for: dict[Key, set[Key]] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}  # of each topology, those that nodes have
         caches.gangs.subscribe(self._on_gang)
         caches.reservations.subscribe(self._on_reservation)
         self._owners = Owners(caches.cliques, caches.scaling_groups, self._on_clique)
         self.pods.subscribe(self._on_pod)
         self.nodes.subscribe(self._on_node)
+
+    def follow(self, sources: Sources) -> None:
+        """Know also what bears on where gangs may go."""
+        self.topologies.follow(sources.bindings)
+        self.supplies.follow(sources)
+
+    def _touched(self, key: Key) -> None:
+        self.stockroom.touch(key)
+        self._tell(key)
 
     def view(self, key: Key) -> GangView | None:
         """Look at one gang, or None if there is none."""
@@ -71,19 +90,55 @@ class World:
             return None
         return self._view(gang, base_started=self._base_started(gang))
 
+    def _sketch(self, key: Key) -> GangView | None:
+        """Look at what a gang has, without judging any of it."""
+        gang = self._gangs.get(key)
+        return self._drawn(gang, base_started=True) if gang is not None else None
+
     def _view(self, gang: Gang, *, base_started: bool) -> GangView:
+        view = self._drawn(gang, base_started=base_started)
+        return replace(view, lost=self._lost(view))
+
+    def _drawn(self, gang: Gang, *, base_started: bool) -> GangView:
         cliques = self._owners.cliques_of(gang)
         members = members_of(gang, self.pod_map, cliques)
         reservation = self._reservation_of(gang)
-        view = GangView(gang, members, reservation, base_started, cliques=cliques)
-        return replace(view, lost=self._lost(view))
+        return GangView(gang, members, reservation, base_started, cliques=cliques)
 
-    def views(self) -> Iterator[GangView]:
-        """Look at every gang that has a reservation: those are the ones that take room."""
-        for key in self._reservations:
-            view = self.view(key)
-            if view is not None and view.reservation is not None:
-                yield view
+    def around(self, gang: Gang) -> Around:
+        """Look at what bears on where this one may go."""
+        base = self._gangs.get(gang.base) if gang.base else None
+        return Around(
+            self._view(base, base_started=True) if base else None,
+            tuple(self._view(other, base_started=True) for other in self._apart_from(gang)),
+            self.topologies.networks,
+            self.supplies.claims,
+        )
+
+    def unheeded(self, gang: Gang) -> str:
+        """Name the levels that the gang would like and that are none."""
+        base = self._gangs.get(gang.base) if gang.base else None
+        return asking.unheeded(gang, base, self.topologies.networks)
+
+    def standing(self, gang: Gang, homes: Sequence[str]) -> Standing:
+        """Judge how near each other slots of the gang on these nodes are."""
+        base = self._gangs.get(gang.base) if gang.base else None
+        network = asking.network_of(gang, base, self.topologies.networks)
+        if network.name not in self._keys:
+            self._keys[network.name] = standing.found(network.levels, self.nodes)
+        there = ((home, self.nodes.get("", home)) for home in set(homes))
+        nodes = {home: node for home, node in there if node is not None}
+        return standing.of(homes, nodes, self._keys[network.name])
+
+    def _apart_from(self, gang: Gang) -> Iterator[Gang]:
+        asked = spreading.wish(gang)
+        if asked is None:
+            return
+        of_set = self._gangs_of_set.get(gang.metadata.controller_uid, ())
+        keys = of_set if asked.others is None else self._gangs
+        for key in sorted(keys):
+            if spreading.concerns(asked, gang, self._gangs[key]):
+                yield self._gangs[key]
 
     def orphan(self, key: Key) -> Reservation | None:
         """Give the reservation under this key if it was made for a gang that is gone."""
@@ -92,11 +147,6 @@ class World:
         if found is None or (gang is not None and self._reservation_of(gang) is not None):
             return None
         return found
-
-    def orphans(self) -> Iterator[Reservation]:
-        """List reservations whose gang is gone."""
-        found = (self.orphan(key) for key in self._reservations)
-        return (reservation for reservation in found if reservation is not None)
 
     def _reservation_of(self, gang: Gang) -> Reservation | None:
         """Give the gang's reservation, not that of a namesake which is gone."""
@@ -123,8 +173,11 @@ class World:
             for member in view.members
             if member.gated
             and member.slot in nodes
-            and self._refuses(nodes[member.slot], Constraints.of(member.pod))
+            and self._refuses(nodes[member.slot], self._constraints(member.pod))
         )
+
+    def _constraints(self, pod: Pod) -> Constraints:
+        return Constraints.of(pod, self.supplies.claims.of(pod))
 
     def _refuses(self, name: str, constraints: Constraints) -> bool:
         node = self.nodes.get("", name)
@@ -153,9 +206,16 @@ class World:
                 del self._gang_of_clique[clique]
         if gang.base:
             self._waiting_for.get(gang.base, set()).discard(gang.key)
+        owner = gang.metadata.controller_uid
+        siblings = self._gangs_of_set.get(owner, set())
+        siblings.discard(gang.key)
+        if not siblings:
+            self._gangs_of_set.pop(owner, None)
 
     def _learn(self, gang: Gang) -> None:
         self._gangs[gang.key] = gang
+        if gang.metadata.controller_uid:
+            self._gangs_of_set.setdefault(gang.metadata.controller_uid, set()).add(gang.key)
         for _, pod in gang.references():
             self._gang_of_pod[pod] = gang.key
         for clique in _cliques_of(gang):
@@ -183,6 +243,7 @@ class World:
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
+        self.stockroom.on_pod(change)
         gang = self._gang_of_pod.get((pod.metadata.namespace, pod.metadata.name))
         if gang is not None:
             self._touched(gang)
@@ -202,6 +263,7 @@ class World:
                 self._touched(waiting)
 
     def _on_node(self, change: Change[Node]) -> None:
+        self.stockroom.on_node(change)
         if isinstance(change, Modified) and _same_offer(change.old, change.new):
             return  # a heartbeat
         node = change.old if isinstance(change, Deleted) else change.new
@@ -212,29 +274,8 @@ class World:
 
     def _more_room(self) -> None:
         self.room += 1
+        self._keys.clear()  # a node or a topology may have changed
         self._freed()
-
-
-class _Pods(Mapping[Key, Pod]):
-    """The pod cache as the mapping that views are built from."""
-
-    def __init__(self, cache: Cache[Pod]) -> None:
-        self._cache = cache
-
-    @override
-    def __getitem__(self, key: Key) -> Pod:
-        pod = self._cache.get(*key)
-        if pod is None:
-            raise KeyError(key)
-        return pod
-
-    @override
-    def __iter__(self) -> Iterator[Key]:
-        return iter([key for key, _ in self._cache.items()])
-
-    @override
-    def __len__(self) -> int:
-        return len(self._cache)
 
 
 def _cliques_of(gang: Gang) -> Iterable[Key]:

@@ -21,6 +21,7 @@ from controller.gangs.deciding import (
     Wait,
     next_step,
 )
+from controller.gangs.standing import Standing
 from controller.gangs.views import members_of, pinned_node
 from tests.support.clusters import pod
 from tests.support.sets import NOW, gang, member, pod_clique, reservation, slots_of, view
@@ -136,7 +137,7 @@ def test_slots_beyond_what_the_gang_refers_to_are_taken_out_once_it_is_bound() -
     more = {**WHOLE, ("b", 2): "n3"}
     closed = reservation(more, State.BOUND, NOW)
     assert next_step(view(GANG, bound(), closed), NOW) == Trim(closed, frozenset({("b", 2)}))
-    patch = booking.trimmed(closed, {("b", 2)})
+    patch = booking.trimmed(closed, {("b", 2)}, Standing(0.5))
     assert patch["metadata"] == {"resourceVersion": "7"}
     left = ReservationSpec.model_validate({**closed.spec.model_dump(), **_spec(patch)})
     assert {(g.name, s.index): s.node for g in left.groups for s in g.slots} == WHOLE

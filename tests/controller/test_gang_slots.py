@@ -4,11 +4,13 @@ import pytest
 
 from api.reservation import ReservationSpec, State
 from api.streams import Pod
-from controller.gangs import booking, stocktaking
+from controller.gangs import asking, booking
 from controller.gangs.deciding import Lift, Place, Trim, Wait, next_step
+from controller.gangs.standing import Standing
 from scheduler.answers import Placed, Placement
 from scheduler.requests import Anchor, GangRequest, Want
 from tests.support.sets import NOW, gang, member, reservation, slots_of, view
+from tests.support.stockrooms import taken
 
 FIVE = {("a", i): f"n{i}" for i in range(5)}
 
@@ -51,14 +53,14 @@ def test_a_replaced_pod_whose_node_was_lost_is_placed_near_the_others() -> None:
     step = next_step(seen, NOW)
     assert isinstance(step, Place)
     assert slots_of(step.minimum) == [("a", 4)]
-    assert stocktaking.request(seen, step).anchors == tuple(map(Anchor, ("n0", "n1", "n2", "n3")))
+    assert asking.request(seen, step).anchors == tuple(Anchor(f"n{i}", "a") for i in range(4))
 
 
 def test_a_slot_that_moves_is_written_once_with_its_new_node() -> None:
     closed = reservation(FIVE, State.BOUND)
     want = Want("a", 4, {"nvidia.com/gpu": 1, "pods": 1})
     asked = GangRequest("default", "demo-0", (want,))
-    patch = booking.grown(closed, Placement(asked, (Placed(want, "n9"),), (), 1.0))
+    patch = booking.grown(closed, Placement(asked, (Placed(want, "n9"),), (), 1.0), Standing(1.0))
     spec = patch["spec"]
     assert isinstance(spec, dict)
     left = ReservationSpec.model_validate({**closed.spec.model_dump(), **spec})
@@ -71,8 +73,7 @@ def test_a_pod_bound_elsewhere_than_its_slot_counts_beside_it() -> None:
     """The next pod of that slot is lifted onto its node without being asked again."""
     stray = member("a", 0, gated=False, node="n7")
     seen = view(gang({"a": (1, 1)}), [stray], reservation({("a", 0): "n0"}, State.BOUND))
-    taken = stocktaking.stock({("default", "a-0"): stray}, [seen], [])
-    assert sorted(hold.node for hold in taken) == ["n0", "n7"]
+    assert taken({("default", "a-0"): stray}, [seen]) == ["n0", "n7"]
 
 
 def test_a_bound_gang_without_anything_to_do_rests() -> None:

@@ -24,6 +24,7 @@ from controller.gangs.plain_deciding import (
     decide,
     vacant,
 )
+from controller.gangs.standing import Standing
 from controller.gangs.views import GangView, Reservation, members_of
 from scheduler.answers import Placed, Placement
 from scheduler.requests import GangRequest, Want
@@ -385,14 +386,11 @@ def test_what_each_slot_takes_is_written_down_where_pods_of_a_gang_are_not_alike
     wants = [Want("train", 1, gpus), Want("train", 2, {**gpus, "nvidia.com/gpu": 1})]
     asked = GangRequest("default", "train", (), tuple(wants))
     placed = tuple(Placed(want, "n9") for want in wants)
-    patch = booking.grown(booked, Placement(asked, placed, (), 1.0))
+    patch = booking.grown(booked, Placement(asked, placed, (), 1.0), Standing(1.0))
     spec = ReservationSpec.model_validate({**booked.spec.model_dump(), **as_spec(patch)})
     grown = Reservation(booked.metadata, spec, booked.status)
-    assert sorted((s.index, r["nvidia.com/gpu"]) for _, s, r in grown.slots()) == [
-        (0, "1"),
-        (1, "4"),
-        (2, "1"),
-    ]
+    taken = {slot.index: requests["nvidia.com/gpu"] for _, slot, requests in grown.slots()}
+    assert taken == {0: "1", 1: "4", 2: "1"}
 
 
 def as_spec(patch: JsonObject) -> JsonObject:

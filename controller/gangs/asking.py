@@ -1,0 +1,162 @@
+"""What a gang asks for, in the engine's words: its whole tree, whichever part is placed. Pure.
+
+Groups and anchors are those of the whole gang also where only some of its pods ask for room, so
+that what was required of all of them holds for those that come later.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from api import names
+from api.podgang import GangConstraint
+from controller.gangs import spreading, topologies
+from controller.gangs.deciding import Place
+from controller.gangs.topologies import BUILT_IN, Network
+from controller.gangs.views import GangView, Member
+from controller.podgang import Gang
+from scheduler import needs
+from scheduler.eligible import Constraints
+from scheduler.filters.claims import Claims
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+
+
+@dataclass(frozen=True)
+class Around:
+    """What bears on where a gang may go: its base, and whom it keeps apart from, to begin with."""
+
+    base: GangView | None = None
+    apart: tuple[GangView, ...] = ()
+    networks: tuple[Network, ...] = (BUILT_IN,)
+    claims: Claims = field(default_factory=Claims)
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """How close together a gang's pods are to be, and whether its base gang's count among them."""
+
+    near: Closeness
+    groups: tuple[Group, ...]
+    with_base: bool
+
+    def keys(self) -> frozenset[str]:
+        """List the levels it speaks of."""
+        wishes = (self.near, *(group.near for group in self.groups))
+        return frozenset({key for w in wishes for key in (w.required, w.preferred)} - {""})
+
+
+def request(view: GangView, place: Place, around: Around = Around()) -> GangRequest:
+    """Put what a gang asks for into the engine's words."""
+    gang = view.gang
+    namespace, name = gang.key
+    base = around.base.gang if around.base else None
+    tree = _tree(gang, base)
+    network = network_of(gang, base, around.networks)
+    born = gang.metadata.creation_timestamp
+    return GangRequest(
+        namespace,
+        name,
+        tuple(_want(member, around.claims) for member in place.minimum),
+        tuple(_want(member, around.claims) for member in place.extras),
+        near=tree.near,
+        groups=tree.groups,
+        anchors=tuple(_anchors(view, place, around.base, with_base=tree.with_base)),
+        topology=network.name,
+        spread=_spread(gang, around, network),
+        zone=_zone(gang),
+        priority=max((member.pod.spec.priority for member in view.members), default=0),
+        born=born.isoformat() if born else "",
+    )
+
+
+def network_of(gang: Gang, base: Gang | None, networks: Sequence[Network]) -> Network:
+    """Find the topology whose levels the gang speaks of: by its name, or by the levels."""
+    asked = spreading.wish(gang)
+    keys = _tree(gang, base).keys()
+    every = keys | ({asked.level} if asked else frozenset())
+    name = gang.metadata.annotations.get(names.TOPOLOGY_NAME_ANNOTATION, "")
+    return topologies.meant(networks, name, (every, keys))
+
+
+def unheeded(gang: Gang, base: Gang | None, networks: Sequence[Network]) -> str:
+    """Say which levels the gang only would like and its topology does not have; "" if none."""
+    network = network_of(gang, base, networks)
+    tree, asked = _tree(gang, base), spreading.wish(gang)
+    wishes = [tree.near, *(group.near for group in tree.groups)]
+    liked = [wish.preferred for wish in wishes] + [asked.level if asked and not asked.hard else ""]
+    return ", ".join(level for level in dict.fromkeys(liked) if level and not network.key(level))
+
+
+def _want(member: Member, claims: Claims) -> Want:
+    (clique, index), pod = member.slot, member.pod
+    return Want(clique, index, needs.of_pod(pod), Constraints.of(pod, claims.of(pod)))
+
+
+def _tree(gang: Gang, base: Gang | None) -> _Tree:
+    """Read the gang's wishes; what its set asks of a whole replica holds for its base gang too.
+
+    Grove leaves the set's out of a scaled gang whose group has one of its own; its base has it.
+    """
+    near = _closeness(gang.spec.topology_constraint)
+    cliques = tuple(group.name for group in gang.spec.pod_groups)
+    groups = list(_groups(gang, cliques))
+    shared = _closeness(base.spec.topology_constraint) if base else Closeness()
+    if shared.required and shared != near:
+        if near != Closeness():
+            groups.insert(0, Group(gang.metadata.name, cliques, near))
+        near = shared
+    return _Tree(near, tuple(groups), bool(shared.required))
+
+
+def _groups(gang: Gang, cliques: Sequence[str]) -> Iterator[Group]:
+    """List what is asked of some of the cliques together, then of single ones."""
+    for config in gang.spec.topology_constraint_group_configs:
+        near = _closeness(config.topology_constraint)
+        chosen = set(config.pod_group_names)
+        members = tuple(name for name in cliques if name in chosen)
+        if members and near != Closeness():
+            yield Group(config.name, members, near)
+    for part in gang.spec.pod_groups:
+        near = _closeness(part.topology_constraint)
+        if near != Closeness():
+            yield Group(part.name, (part.name,), near)
+
+
+def _closeness(constraint: GangConstraint | None) -> Closeness:
+    pack = constraint.pack_constraint if constraint else None
+    return Closeness(pack.required or "", pack.preferred or "") if pack else Closeness()
+
+
+def _anchors(
+    view: GangView, place: Place, base: GangView | None, *, with_base: bool
+) -> Iterator[Anchor]:
+    """List where the gang's other pods are; those of its base only draw it near, unless bound to.
+
+    A pod that is asked for is no anchor, even if it still has a slot.
+    """
+    asked = {member.slot for member in (*place.minimum, *place.extras)}
+    for slot, node in sorted(view.homes().items()):
+        if slot not in asked:
+            yield Anchor(node, slot[0])
+    homes = sorted(base.homes().items()) if base else []
+    if with_base:
+        yield from (Anchor(node, slot[0]) for slot, node in homes)
+    else:
+        yield from (Anchor(node) for node in sorted({node for _, node in homes}))
+
+
+def _spread(gang: Gang, around: Around, network: Network) -> Spread | None:
+    asked = spreading.wish(gang)
+    level = network.key(asked.level) if asked else ""
+    if asked is None or not (level or asked.hard):
+        return None
+    # Once for each sibling that is there, for where they are unevenly many they are counted.
+    taken = [node for sibling in around.apart for node in set(sibling.homes().values())]
+    family, replica = asked.family(gang), spreading.replica_of(gang)
+    # A level that must be kept and is none is for the engine to refuse.
+    return Spread(level or asked.level, tuple(sorted(taken)), asked.hard, family, replica)
+
+
+def _zone(gang: Gang) -> str:
+    meta = gang.metadata
+    key = names.PREFERRED_ZONE
+    return meta.annotations.get(key, "") or meta.labels.get(key, "")

@@ -1,0 +1,135 @@
+"""The engine's stock as the caches have it: told of every change, and counted anew where one was.
+
+Pods and gangs that changed are noted as they do, and looked at together when the next snapshot is
+asked for, however often they changed until then.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from typing import Final
+
+from api.streams import DaemonSet, Node, Pod
+from controller.gangs import stocktaking
+from controller.gangs.stocktaking import Spoken
+from controller.gangs.views import GangView, Reservation, SlotKey
+from kube.cache import Change, Deleted
+from kube.objects import Key
+from scheduler import saving
+from scheduler.requests import GangRequest
+from scheduler.saving import Saved
+from scheduler.snapshot import Hold, Snapshot
+from scheduler.stock import Stock
+from scheduler.topology import Levels
+
+_NOTHING: Final = Spoken()
+
+
+class Stockroom:
+    """Knows what is taken. `look` shows a gang, and `left_by` what one that is gone has left."""
+
+    def __init__(
+        self,
+        pods: Mapping[Key, Pod],
+        look: Callable[[Key], GangView | None],
+        left_by: Callable[[Key], Reservation | None],
+        levels: Sequence[Levels],
+    ) -> None:
+        self._pods = pods
+        self._look = look
+        self._left_by = left_by
+        self._stock = Stock(levels)
+        self._changed_pods: set[Key] = set()
+        self._changed_gangs: set[Key] = set()
+        self._spoken: dict[Key, Spoken] = {}
+        self._speakers: dict[Key, int] = {}  # for each pod, by how many gangs' slots it is counted
+
+    def touch(self, gang: Key) -> None:
+        """Something that could matter to the gang has changed."""
+        self._changed_gangs.add(gang)
+
+    def on_pod(self, change: Change[Pod]) -> None:
+        """A pod has changed."""
+        meta = (change.old if isinstance(change, Deleted) else change.new).metadata
+        self._changed_pods.add((meta.namespace, meta.name))
+
+    def on_node(self, change: Change[Node]) -> None:
+        """A node has changed."""
+        if isinstance(change, Deleted):
+            self._stock.drop_node(change.old.metadata.name)
+        else:
+            self._stock.put_node(change.new)
+
+    def on_daemonset(self, change: Change[DaemonSet]) -> None:
+        """A DaemonSet has changed."""
+        if isinstance(change, Deleted):
+            meta = change.old.metadata
+            self._stock.drop_daemonset((meta.namespace, meta.name))
+        else:
+            self._stock.put_daemonset(change.new)
+
+    def snapshot(
+        self, levels: Sequence[Levels], moving: Set[tuple[Key, SlotKey]] = frozenset()
+    ) -> Snapshot:
+        """Take stock. Slots that are `moving` do not count: what is planned takes their place."""
+        self._stock.arrange(levels)
+        for gang in self._changed_gangs:
+            self._count(gang)
+        self._changed_gangs.clear()
+        for pod in self._changed_pods:
+            self._put(pod, self._claim(pod))
+        self._changed_pods.clear()
+        with self._without(moving):
+            return self._stock.snapshot()
+
+    def saved(
+        self, requests: Iterable[GangRequest], moving: Set[tuple[Key, SlotKey]] = frozenset()
+    ) -> Saved:
+        """Give what the last snapshot was made of, and what is asked of it, for a file."""
+        with self._without(moving):
+            return saving.of_stock(self._stock, requests)
+
+    def _count(self, gang: Key) -> None:
+        """Count the gang's slots again, and its pods as far as no slot speaks for them."""
+        view, left = self._look(gang), self._left_by(gang)
+        now = stocktaking.of_gang(view) if view is not None else _NOTHING
+        if left is not None:
+            now = Spoken(stocktaking.of_orphan(left), now.pods)
+        before = self._spoken.pop(gang, _NOTHING)
+        if now != _NOTHING:
+            self._spoken[gang] = now
+        for slot in before.slots.keys() - now.slots.keys():
+            self._stock.drop((gang, slot))
+        for slot, hold in now.slots.items():
+            self._stock.put((gang, slot), hold)
+        for pod in before.pods - now.pods:
+            self._speakers[pod] -= 1
+            if not self._speakers[pod]:
+                del self._speakers[pod]
+        for pod in now.pods - before.pods:
+            self._speakers[pod] = self._speakers.get(pod, 0) + 1
+        self._changed_pods |= before.pods ^ now.pods
+
+    def _claim(self, key: Key) -> Hold | None:
+        pod = self._pods.get(key)
+        return None if pod is None or key in self._speakers else stocktaking.hold_of(pod)
+
+    def _put(self, key: Hashable, hold: Hold | None) -> None:
+        if hold is None:
+            self._stock.drop(key)
+        else:
+            self._stock.put(key, hold)
+
+    @contextmanager
+    def _without(self, moving: Set[tuple[Key, SlotKey]]) -> Iterator[None]:
+        held = {
+            (gang, slot): hold
+            for gang, slot in moving
+            if (hold := self._spoken.get(gang, _NOTHING).slots.get(slot)) is not None
+        }
+        for key in held:
+            self._stock.drop(key)
+        try:
+            yield
+        finally:
+            for key, hold in held.items():
+                self._stock.put(key, hold)

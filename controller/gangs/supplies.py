@@ -1,0 +1,214 @@
+"""What only the engine must know of a cluster: levels, what pods claim, what nodes are to run."""
+
+import asyncio
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from typing_extensions import override
+
+from api.claims import DeviceClaim, PersistentVolume, PersistentVolumeClaim, StorageClass
+from api.streams import Custom, DaemonSet
+from controller.gangs import owners
+from kube.cache import Added, Cache, Change, Deleted, Modified
+from kube.client import Client
+from kube.objects import Key, KubeObject
+from kube.resources import (
+    DAEMONSETS,
+    RESOURCE_CLAIMS,
+    STORAGE_CLASSES,
+    TOPOLOGY_BINDINGS,
+    VOLUME_CLAIMS,
+    VOLUMES,
+    Resource,
+)
+from scheduler.filters.claims import Claims
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class Following(Protocol):
+    """A cache of any kind."""
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the first list has arrived."""
+        ...
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        ...
+
+    async def synced(self) -> None:
+        """Return once the first list has arrived."""
+        ...
+
+    async def relist(self, reason: str) -> None:
+        """List once more."""
+        ...
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What is followed for it. A cluster need not serve all of these kinds."""
+
+    bindings: Cache[Custom]
+    daemonsets: Cache[DaemonSet]
+    claims: Cache[PersistentVolumeClaim]
+    volumes: Cache[PersistentVolume]
+    classes: Cache[StorageClass]
+    devices: Cache[DeviceClaim]
+
+    @classmethod
+    def of(cls, client: Client, rng: random.Random) -> "Sources":
+        """Make the caches."""
+        return cls(
+            Cache(client, TOPOLOGY_BINDINGS, Custom, rng),
+            Cache(client, DAEMONSETS, DaemonSet, rng),
+            Cache(client, VOLUME_CLAIMS, PersistentVolumeClaim, rng),
+            Cache(client, VOLUMES, PersistentVolume, rng),
+            Cache(client, STORAGE_CLASSES, StorageClass, rng),
+            Cache(client, RESOURCE_CLAIMS, DeviceClaim, rng),
+        )
+
+    async def run(self, client: Client) -> None:
+        """Keep them up to date until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for kind, cache in self._each():
+                group.create_task(owners.follow(client, kind, cache.run))
+
+    async def settled(self, client: Client) -> None:
+        """Return once all that is served has been listed."""
+        for kind, cache in self._each():
+            if await owners.served(client, kind):
+                await cache.synced()
+
+    async def relist(self, reason: str) -> None:
+        """List what has been listed once more."""
+        for _, cache in self._each():
+            if cache.is_synced:
+                await cache.relist(reason)
+
+    def _each(self) -> tuple[tuple[Resource, Following], ...]:
+        return (
+            (TOPOLOGY_BINDINGS, self.bindings),
+            (DAEMONSETS, self.daemonsets),
+            (VOLUME_CLAIMS, self.claims),
+            (VOLUMES, self.volumes),
+            (STORAGE_CLASSES, self.classes),
+            (RESOURCE_CLAIMS, self.devices),
+        )
+
+
+class Supplies:
+    """Keeps them for the engine; `changed` is called when what a pod claims may have become more.
+
+    Until `follow` is called nothing is known, so that a pod which claims a volume fits nowhere.
+    """
+
+    def __init__(
+        self, on_daemonset: Callable[[Change[DaemonSet]], None], changed: Callable[[], None]
+    ) -> None:
+        self.claims = Claims()
+        self._tell = on_daemonset
+        self._changed = changed
+
+    def follow(self, sources: Sources) -> None:
+        """Know all that there is and will be."""
+        self.claims = Claims(
+            ByKey(sources.claims),
+            ByName(sources.volumes),
+            ByName(sources.classes),
+            ByKey(sources.devices),
+        )
+        sources.daemonsets.subscribe(self._on_daemonset)
+        sources.claims.subscribe(self._on_claim)
+        sources.volumes.subscribe(self._on_volume)
+        sources.classes.subscribe(lambda _: self._changed())
+        sources.devices.subscribe(self._on_devices)
+
+    def _on_daemonset(self, change: Change[DaemonSet]) -> None:
+        if isinstance(change, Modified) and _same_pods(change.old, change.new):
+            return  # its status counts pods all the time
+        self._tell(change)
+        if not isinstance(change, Added):
+            self._changed()
+
+    def _on_claim(self, change: Change[PersistentVolumeClaim]) -> None:
+        if isinstance(change, Deleted):
+            return
+        if isinstance(change, Modified) and _same_claim(change.old, change.new):
+            return
+        self._changed()
+
+    def _on_volume(self, change: Change[PersistentVolume]) -> None:
+        if isinstance(change, Added):
+            self._changed()
+        elif isinstance(change, Modified):
+            old, new = change.old, change.new
+            if (old.spec, old.status) != (new.spec, new.status):
+                self._changed()
+
+    def _on_devices(self, change: Change[DeviceClaim]) -> None:
+        if isinstance(change, Modified) and change.old.status != change.new.status:
+            self._changed()
+
+
+class ByKey(Mapping[Key, T], Generic[T]):
+    """A cache as a mapping by namespace and name."""
+
+    def __init__(self, cache: Cache[T]) -> None:
+        self._cache = cache
+
+    @override
+    def __getitem__(self, key: Key) -> T:
+        found = self._cache.get(*key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    @override
+    def __iter__(self) -> Iterator[Key]:
+        return iter([key for key, _ in self._cache.items()])
+
+    @override
+    def __len__(self) -> int:
+        return len(self._cache)
+
+
+class ByName(Mapping[str, T], Generic[T]):
+    """A cache of a kind that is the whole cluster's, as a mapping by name."""
+
+    def __init__(self, cache: Cache[T]) -> None:
+        self._cache = cache
+
+    @override
+    def __getitem__(self, key: str) -> T:
+        found = self._cache.get("", key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for (_, name), _ in self._cache.items()])
+
+    @override
+    def __len__(self) -> int:
+        return len(self._cache)
+
+
+def _same_pods(old: DaemonSet, new: DaemonSet) -> bool:
+    """Whether the same pods are expected of it."""
+    going = (old.metadata.deletion_timestamp, new.metadata.deletion_timestamp)
+    return old.spec == new.spec and going[0] == going[1]
+
+
+def _same_claim(old: PersistentVolumeClaim, new: PersistentVolumeClaim) -> bool:
+    """Whether it says the same of nodes."""
+    return (
+        old.spec == new.spec
+        and old.status == new.status
+        and old.metadata.annotations == new.metadata.annotations
+    )
