@@ -11,7 +11,7 @@ WORKERS ?= 3
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 
-.PHONY: help setup lock crds binaries lint test test-fast test-long rolls demo demo-down
+.PHONY: help setup lock crds vectors binaries lint test test-fast test-long rolls demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,9 @@ lock: ## Resolve dependencies again into the hash-pinned requirements files (nee
 
 crds: $(STAMP) ## Write the CustomResourceDefinitions from the models in api/
 	@$(BIN)/python -m api crds
+
+vectors: ## Ask Kubernetes' own code again what pods take of a node (needs Go)
+	@cd tests/vectors/pods && go run . >../pod_requests.json.new && mv ../pod_requests.json.new ../pod_requests.json
 
 binaries: $(STAMP) ## Find, download or build the control plane (about 12 minutes the first time)
 	@$(BIN)/penstock lab binaries

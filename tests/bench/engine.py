@@ -1,64 +1,99 @@
 """`make bench-engine`: how long the engine takes to decide, beside the least anybody could do.
 
-The floor is a greedy that gives each pod the first node with enough GPUs: no domains, no filters
-but that one, no explanation and no check of the result.
+The floor gives each pod the first node with room: no levels, no filters but that one, no
+explanation and no check of the result. All of it runs on one core. A first call on a snapshot pays
+for what the snapshot remembers; it has a row of its own and does not count in those below it.
 """
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-import numpy as np
-
-from api import names
-from scheduler import cycle, snapshot
-from scheduler.requests import GangRequest, Want
-from scheduler.topology import Levels
-from tests.bench.harness import Budget, Row, report, timed
-from tests.support.clusters import racks
-
-LEVELS = [Levels("", (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY))]
-GPU = "nvidia.com/gpu"
-
-
-def cluster(nodes: int) -> snapshot.Snapshot:
-    """Racks of 20 nodes, blocks of 10 racks, zones of 5 blocks."""
-    zones = max(1, nodes // 1000)
-    blocks = max(1, nodes // zones // 200)
-    each = nodes // zones // blocks // 10
-    return snapshot.build(racks(zones, blocks, 10, each), [], LEVELS)
+from api.jsons import JsonObject
+from tests.bench import engine_clusters as clusters
+from tests.bench import engine_deciding as deciding
+from tests.bench import engine_growth as growing
+from tests.bench import engine_stock as stock
+from tests.bench.engine_clock import CLOCKS, Clock, pinned, said
+from tests.bench.harness import OUTPUT, Appendix, Row, report
 
 
-def gang(number: int, pods: int) -> GangRequest:
-    need = {GPU: 8, "cpu": 16_000, "memory": 64 << 30, "pods": 1}
-    return GangRequest("bench", f"g{number}", tuple(Want("w", i, need) for i in range(pods)))
+@dataclass(frozen=True)
+class Size:
+    """How much of it is run."""
+
+    nodes: int
+    fulls: Sequence[float]
+    times: int
+    gangs: int
+    grown_nodes: Sequence[int]
+    grown_gangs: Sequence[int]
 
 
-def greedy(taken: snapshot.Snapshot, pods: int) -> list[int]:
-    free = taken.free[:, taken.resources.index(GPU)].copy()
-    chosen = []
-    for _ in range(pods):
-        row = int(np.argmax(free >= 8))
-        free[row] -= 8
-        chosen.append(row)
-    return chosen
+WHOLE = Size(
+    10_000, (0.3, 0.6, 0.8, 0.95), 120, 1000,
+    (1000, 2000, 5000, 10_000, 20_000), (250, 500, 1000, 2000),
+)  # fmt: skip
+QUICK = Size(200, (0.4,), 3, 10, (100, 200), (5, 10))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=10_000)
-    parser.add_argument("--times", type=int, default=30)
-    options = parser.parse_args()
-    nodes, times = options.nodes, options.times
+def decisions(size: Size, full: float, clock: Clock) -> list[Row]:
+    """Rows of one cluster, so far full."""
     rows = []
-    for count in (nodes // 2, nodes):
-        taken = cluster(count)
-        for pods in (9, 100):
-            request = gang(0, pods)
-            ours = timed(lambda s=taken, r=request: cycle.plan(s, [r]), times)  # type: ignore[misc]
-            least = timed(lambda s=taken, p=pods: greedy(s, p), times)  # type: ignore[misc]
-            budget = Budget(10.0) if (count, pods) == (nodes, 100) else None
-            what = f"decide one gang of {pods} pods on {len(taken.nodes)} nodes"
-            rows.append(Row(f"{what}, p99", ours.p99 * 1e3, "ms", least.p99 * 1e3, budget))
-    report("engine", rows, {"nodes": nodes, "times": times})
+    where = f"{full:.0%} of {size.nodes} nodes full"
+    taken = clusters.taken(size.nodes, full)
+    cases = [
+        (taken, measure) for measure in deciding.measures(size.nodes, full, size.times, size.gangs)
+    ]
+    for there, measure in [*cases, *deciding.hard(size.nodes, full, size.times)]:
+        said(f"{where}: {measure.what}")
+        decided = deciding.decide(there, measure.asked(), clock)
+        rows += deciding.rows(f"{where}: {measure.what}", decided, measure.budget)
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None, directory: Path = OUTPUT) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke run of seconds")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu where others work too")
+    parser.add_argument("--times", type=int, help="decisions of each kind on each cluster")
+    parser.add_argument("--no-growth", action="store_true")
+    options = parser.parse_args(arguments)
+    clock, size = CLOCKS[options.clock], QUICK if options.quick else WHOLE
+    if options.times:
+        size = replace(size, times=options.times)
+    with pinned() as core:
+        rows = [row for full in size.fulls for row in decisions(size, full, clock)]
+        said("snapshot and memory")
+        rows += stock.rows(size.nodes, size.fulls[-1], clock, max(3, size.times // 12))
+        grown = [] if options.no_growth else grow(size, clock)
+    rows += [row for growth in grown for row in growth.rows()]
+    settings: JsonObject = {
+        "nodes": size.nodes, "full": [*size.fulls], "times": size.times, "clock": options.clock,
+        "core": core, "quick": options.quick,
+    }  # fmt: skip
+    report("engine", rows, settings, directory, appendix(grown, directory))
+
+
+def grow(size: Size, clock: Clock) -> list[growing.Growth]:
+    few = max(3, size.times // 6)
+    return [
+        growing.by_nodes(size.grown_nodes, size.gangs // 4, clock, few),
+        growing.by_gangs(size.nodes, size.grown_gangs, clock, 3),
+    ]
+
+
+def appendix(grown: Sequence[growing.Growth], directory: Path) -> Appendix:
+    """Tables of growth, and a plot of each beside them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    text = []
+    for growth in grown:
+        name = f"engine-{growth.counted}.svg"
+        growth.draw(directory / name)
+        text.append(f"## Growth with {growth.counted}\n\n{growth.markdown()}\n![{name}]({name})\n")
+    members: JsonObject = {"growth": {growth.counted: growth.as_json() for growth in grown}}
+    return Appendix(members, "\n".join(text))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import platform
 import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -21,6 +21,7 @@ from rich.table import Table
 from api.jsons import JsonObject
 
 OUTPUT = Path("build/bench")
+COLUMNS = ("what", "value", "floor", "ratio", "budget", "within")
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,22 @@ class Row:
         }
 
 
-def report(name: str, rows: Sequence[Row], settings: JsonObject, directory: Path = OUTPUT) -> Path:
-    """Print the table and write the JSON; a budget that is missed is shown, not raised."""
+@dataclass(frozen=True)
+class Appendix:
+    """What a report says beside its rows: members of the JSON object, and Markdown."""
+
+    members: JsonObject
+    text: str
+
+
+def report(
+    name: str,
+    rows: Sequence[Row],
+    settings: JsonObject,
+    directory: Path = OUTPUT,
+    appendix: Appendix | None = None,
+) -> Path:
+    """Print the table and write it as JSON and Markdown; a missed budget is shown, not raised."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{name}.json"
     content = {
@@ -77,25 +92,38 @@ def report(name: str, rows: Sequence[Row], settings: JsonObject, directory: Path
         "machine": machine(),
         "versions": versions(),
         "settings": settings,
+        **(appendix.members if appendix else {}),
     }
     path.write_text(json.dumps(content, indent=2) + "\n")
+    text = f"\n{appendix.text}" if appendix else ""
+    path.with_suffix(".md").write_text(f"# {name}\n\n{markdown(rows)}{text}")
     Console(width=120).print(table(name, rows))
     return path
 
 
+def _cells(row: Row) -> list[str]:
+    return [
+        row.what,
+        f"{row.value:.4g} {row.unit}",
+        "" if row.floor is None else f"{row.floor:.4g} {row.unit}",
+        "" if row.ratio is None else f"{row.ratio:.2f}",
+        "" if row.budget is None else row.budget.text(row.unit),
+        {None: "", True: "yes", False: "NO"}[row.within],
+    ]
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """Write the table as Markdown."""
+    lines = [f"| {' | '.join(COLUMNS)} |", "|---" + "|---:" * (len(COLUMNS) - 1) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(_cells(row))} |" for row in rows), ""])
+
+
 def table(name: str, rows: Sequence[Row]) -> Table:
     made = Table(title=name, title_justify="left")
-    for column in ("what", "value", "floor", "ratio", "budget", "within"):
+    for column in COLUMNS:
         made.add_column(column, justify="left" if column == "what" else "right")
     for row in rows:
-        made.add_row(
-            row.what,
-            f"{row.value:.4g} {row.unit}",
-            "" if row.floor is None else f"{row.floor:.4g} {row.unit}",
-            "" if row.ratio is None else f"{row.ratio:.2f}",
-            "" if row.budget is None else row.budget.text(row.unit),
-            {None: "", True: "yes", False: "NO"}[row.within],
-        )
+        made.add_row(*_cells(row))
     return made
 
 
@@ -105,6 +133,14 @@ class Timing:
 
     median: float
     p99: float
+
+    @classmethod
+    def of(cls, taken: Iterable[float]) -> "Timing":
+        """Sum up what single calls took."""
+        ordered = sorted(taken)
+        return cls(
+            statistics.median(ordered), ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+        )
 
 
 def timed(call: Callable[[], object], times: int, warm: int = 3) -> Timing:
@@ -116,8 +152,7 @@ def timed(call: Callable[[], object], times: int, warm: int = 3) -> Timing:
         begun = time.perf_counter()
         call()
         taken.append(time.perf_counter() - begun)
-    taken.sort()
-    return Timing(statistics.median(taken), taken[min(len(taken) - 1, int(len(taken) * 0.99))])
+    return Timing.of(taken)
 
 
 def machine() -> JsonObject:
