@@ -101,6 +101,7 @@ CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
 GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
 DOMAIN_FINALIZER: Final = "grove.io/computedomain-finalizer"
 GROVE_GATE: Final = "grove.io/podgang-pending-creation"
+WAITER: Final = "grove-initc"  # the init container that waits for other cliques
 NAME_LABEL: Final = "app.kubernetes.io/name"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 

@@ -14,8 +14,6 @@ from policies import gating, syntax
 from policies.pod_claims import Claim
 from policies.pod_rules import Case
 
-# Grove's init container, which waits until other cliques are ready.
-WAITER: Final = "grove-initc"
 SWITCH: Final = ("true", "false")
 
 Mark = Callable[[Case], Iterator[JsonObject]]
@@ -106,7 +104,8 @@ def readiness_gate_left_out(case: Case) -> Iterator[str]:
     if asked not in SWITCH:
         yield f"annotation {names.READINESS_GATE_ANNOTATION} is neither true nor false: ignored"
     elif _wants_readiness_gate(case) and _waits_for_others(case.claim):
-        yield (f"no readiness gate: {WAITER} waits for ready pods, which would wait for this one")
+        waiter = names.WAITER
+        yield f"no readiness gate: {waiter} waits for ready pods, which would wait for this one"
 
 
 def topology_without_a_level(case: Case) -> Iterator[str]:
@@ -134,7 +133,7 @@ def _waits_for_others(claim: Claim) -> bool:
     # Pods that wait for a clique to be ready would hold back its readiness: neither ever starts.
     first = claim.spec.get("initContainers")
     listed = first if isinstance(first, list) else []
-    return any(isinstance(each, dict) and each.get("name") == WAITER for each in listed)
+    return any(isinstance(each, dict) and each.get("name") == names.WAITER for each in listed)
 
 
 def _is_ours(gate: Json) -> bool:

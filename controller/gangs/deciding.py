@@ -110,8 +110,8 @@ def _committed(view: GangView, reservation: Reservation) -> Step:
     """
     unfit = view.unfit
     due = [(member, node) for member, node in _due(view) if member.slot not in unfit]
-    held = startup.held(view) if due else {}
-    ready = tuple((member, node) for member, node in due if member.slot[0] not in held)
+    waiting = startup.unmet(view) if due else {}
+    ready = tuple((member, node) for member, node in due if not startup.is_held(member, waiting))
     if ready:
         return Lift(ready)
     stale = view.stale_slots()
@@ -132,10 +132,10 @@ def settled(view: GangView) -> Wait:
     unbound = len(view.unbound())
     if unbound:
         return Wait(names.REASON_LIFTING, f"{unbound} lifted pods are not bound yet")
-    held = startup.held(view)
-    waiting = Counter(member.slot[0] for member, _ in _due(view) if member.slot[0] in held)
+    unmet = startup.unmet(view)
+    waiting = Counter(m.slot[0] for m, _ in _due(view) if startup.is_held(m, unmet))
     if waiting:
-        message = startup.sentence({name: held[name] for name in waiting})
+        message = startup.sentence({name: unmet[name] for name in waiting})
         if _starting(view) or _short_without(view, waiting):
             return Wait(names.REASON_WAITING_FOR_PARENTS, message)
         return Wait(names.REASON_BOUND, message)

@@ -75,14 +75,18 @@ def unmet(view: GangView) -> dict[str, tuple[Parent, ...]]:
     return found
 
 
-def by_gate(view: GangView) -> bool:
-    """Whether pods wait behind our gate, and not in an init container of their own."""
-    return view.gang.metadata.annotations.get(names.STARTUP_ANNOTATION) != "init"
+def has_waiter(pod: Pod) -> bool:
+    """Whether the pod waits in an init container of its own once it is on its node.
+
+    The pod tells, and not the set: the way of a set may change while pods wait, and those that were
+    made before keep their shape.
+    """
+    return any(container.name == names.WAITER for container in pod.spec.init_containers)
 
 
-def held(view: GangView) -> dict[str, tuple[Parent, ...]]:
-    """Give the cliques none of whose pods may be lifted now."""
-    return unmet(view) if by_gate(view) else {}
+def is_held(member: Member, waiting: Mapping[str, tuple[Parent, ...]]) -> bool:
+    """Whether a pod may not be lifted now, as its clique is one of those that wait."""
+    return member.slot[0] in waiting and not has_waiter(member.pod)
 
 
 def sentence(waiting: Mapping[str, tuple[Parent, ...]]) -> str:
@@ -120,14 +124,13 @@ def _needed(view: GangView, parent: str) -> int:
 
 def _notices(view: GangView) -> Iterator[Notice]:
     waiting = unmet(view)
-    gate = by_gate(view)
     reservation = view.reservation
     # Before that, a pod waits for room, and nobody can say yet what it would wait for then.
     slots = view.nodes_by_slot() if reservation and reservation.state is not State.HELD else {}
     for member in view.members:
         clique = member.slot[0]
         blocked = clique in waiting and (
-            member.gated and member.slot in slots if gate else _in_init(member)
+            _in_init(member) if has_waiter(member.pod) else member.gated and member.slot in slots
         )
         if blocked:
             message = f"waits for {_joined(waiting[clique])}"

@@ -8,7 +8,7 @@ import pytest
 from api import names
 from api.jsons import Json
 from api.reservation import State
-from api.streams import Condition, Pod, PodClique
+from api.streams import Condition, Container, Pod, PodClique
 from controller.gangs import startup
 from controller.gangs.deciding import (
     Close,
@@ -52,6 +52,11 @@ def up(clique: str, index: int) -> Pod:
 
 def starting(clique: str, index: int) -> Pod:
     return member(clique, index, gated=False, node=WHOLE[clique, index])
+
+
+def with_waiter(pod: Pod) -> Pod:
+    spec = msgspec.structs.replace(pod.spec, init_containers=(Container(name=names.WAITER),))
+    return msgspec.structs.replace(pod, spec=spec)
 
 
 def waiting(*slots: tuple[str, int]) -> list[Pod]:
@@ -111,10 +116,29 @@ def test_the_last_wave_closes_the_reservation_once_it_is_bound() -> None:
 
 
 def test_where_an_init_container_waits_nobody_is_held_by_the_gate() -> None:
-    meta = msgspec.structs.replace(GANG.metadata, annotations={names.STARTUP_ANNOTATION: "init"})
-    pods = [*waiting(("prefill", 0), ("prefill", 1)), *REST]
-    step = next_step(seen(pods, of=Gang(meta, GANG.spec, GANG.status)), NOW)
+    pods = [*waiting(("prefill", 0), ("prefill", 1)), *map(with_waiter, REST)]
+    step = next_step(seen(pods), NOW)
     assert lifted(step) == list(WHOLE)[2:4] + list(WHOLE)[:2] + list(WHOLE)[4:]
+
+
+def test_a_way_that_is_changed_in_mid_start_lets_no_pod_go_that_has_nobody_to_wait_in_it() -> None:
+    """What the gang says of the way is about pods to come, and these were made before."""
+    meta = msgspec.structs.replace(GANG.metadata, annotations={names.STARTUP_ANNOTATION: "init"})
+    changed = Gang(meta, GANG.spec, GANG.status)
+    started = [up("prefill", 0), starting("prefill", 1)]
+    made_since = with_waiter(member("decode", 1))
+    pods = [*started, member("decode", 0), made_since, member("router", 0)]
+    assert lifted(next_step(seen(pods, of=changed), NOW)) == [("decode", 1)]
+    rest = [*started, member("decode", 0), starting("decode", 1), member("router", 0)]
+    step = next_step(seen(rest, of=changed), NOW)
+    assert isinstance(step, Wait)
+    assert step.reason == names.REASON_WAITING_FOR_PARENTS
+    assert [name for name, _, _ in notices(seen(rest, of=changed))] == ["decode-0", "router-0"]
+
+
+def test_a_way_that_is_changed_back_leaves_those_to_their_waiters_that_have_one() -> None:
+    pods = [up("prefill", 0), starting("prefill", 1), *map(with_waiter, REST)]
+    assert lifted(next_step(seen(pods), NOW)) == [("decode", 0), ("decode", 1), ("router", 0)]
 
 
 def test_a_pod_that_is_replaced_waits_again_while_its_parents_are_down() -> None:
@@ -189,11 +213,10 @@ def test_a_pod_that_waits_no_more_says_so() -> None:
 
 
 def test_a_pod_in_its_init_container_says_whom_that_waits_for() -> None:
-    meta = msgspec.structs.replace(GANG.metadata, annotations={names.STARTUP_ANNOTATION: "init"})
-    done = saying(starting("decode", 1), Condition("Initialized", "True"))
-    pods = [up("prefill", 0), starting("prefill", 1), starting("decode", 0), done]
-    of = seen(pods, State.BOUND, of=Gang(meta, GANG.spec, GANG.status))
-    assert notices(of) == [("decode-0", True, PREFILL_WAITS)]
+    inside = with_waiter(starting("decode", 0))
+    done = saying(with_waiter(starting("decode", 1)), Condition("Initialized", "True"))
+    pods = [up("prefill", 0), starting("prefill", 1), inside, done]
+    assert notices(seen(pods, State.BOUND)) == [("decode-0", True, PREFILL_WAITS)]
 
 
 def test_the_time_of_a_condition_is_that_of_its_change() -> None:

@@ -15,7 +15,6 @@ from controller.workloads import naming
 from controller.workloads.views import SetView, Startup
 from controller.workloads.wants import Wanted, WantedClique
 
-WAITER: Final = "grove-initc"
 POD_INFO_VOLUME: Final = "pod-info-vol"
 TOKEN_VOLUME: Final = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
 SHARED_PROCESSES: Final = "shareProcessNamespace"
@@ -81,7 +80,7 @@ def waits(view: SetView, wanted: Wanted) -> bool:
 
 def has_waiter(pod: Pod) -> bool:
     """Tell whether the pod was made with a container that waits."""
-    return any(container.name == WAITER for container in pod.spec.init_containers)
+    return any(container.name == names.WAITER for container in pod.spec.init_containers)
 
 
 def shaped(view: SetView, clique: WantedClique, _index: int, spec: JsonObject) -> JsonObject:
@@ -111,7 +110,7 @@ def _keeps_the_token(view: SetView) -> bool:
 
 def _container(view: SetView, clique: WantedClique) -> JsonObject:
     return {
-        "name": WAITER,
+        "name": names.WAITER,
         "image": view.choices.waiter_image,
         "args": [f"--podcliques={parent.clique}:{parent.minimum}" for parent in clique.waits_for],
         "resources": {"requests": {**_RESOURCES}, "limits": {**_RESOURCES}},
