@@ -101,7 +101,10 @@ CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
 GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
 DOMAIN_FINALIZER: Final = "grove.io/computedomain-finalizer"
 GROVE_GATE: Final = "grove.io/podgang-pending-creation"
-WAITER: Final = "grove-initc"  # the init container that waits for other cliques
+# The init container that waits for other cliques, and its volumes.
+WAITER: Final = "grove-initc"
+POD_INFO_VOLUME: Final = "pod-info-vol"
+TOKEN_VOLUME: Final = "sa-token-secret-vol"
 NAME_LABEL: Final = "app.kubernetes.io/name"
 COMPONENT_LABEL: Final = "app.kubernetes.io/component"
 
@@ -170,6 +173,7 @@ REASON_INSUFFICIENT: Final = "InsufficientCapacity"
 REASON_FOREIGN_GATES: Final = "WaitingForOtherGates"
 REASON_NOT_RESERVED: Final = "ReservationFailed"
 REASON_LIFTING: Final = "Lifting"
+REASON_ROLLED_BACK: Final = "RolledBack"
 REASON_BOUND: Final = "AllPodsBound"
 REASON_WAITING_FOR_PARENTS: Final = "WaitingForParents"  # also of PodStartupBlocked
 

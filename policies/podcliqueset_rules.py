@@ -206,6 +206,19 @@ def full_names_differ(case: Case) -> Iterator[Problem]:
                 )
 
 
+def autoscalers_differ(case: Case) -> Iterator[Problem]:
+    """Refuse a clique and a group of one name that both scale: their autoscalers' names follow."""
+    groups = {group.name: group for group in case.set.groups if group.name and group.scaling}
+    for clique in case.set.cliques:
+        namesake = groups.get(clique.name or "")
+        if namesake and clique.scaling and case.set.home(clique) is None:
+            yield Problem(
+                f"{clique.path}.name",
+                f"{clique.name!r} is also the name of {namesake.path}, and the autoscaler of each "
+                "would be called alike; rename one",
+            )
+
+
 RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(names_are_labels, ("2.3.1", "2.3.6", "2.3.13")),
     Rule(names_differ, ("2.3.6", "2.3.13")),
@@ -217,6 +230,7 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(cliques_scale_within_reach, ("2.3.12",)),
     Rule(groups_scale_within_reach, ("2.3.13",)),
     Rule(members_scale_with_their_group, ("2.3.13",)),
+    Rule(autoscalers_differ),
     Rule(delay_is_a_duration, ("2.3.14",)),
     Rule(updates_can_begin),
     Rule(names_leave_room, ("2.3.15", "2.4")),

@@ -105,16 +105,44 @@ def group_filters_name_members(case: Case) -> Iterator[Problem]:
             yield from _strangers(_Filter(f"{inside}.childCliqueNames", names, members, what))
 
 
+def claims_differ(case: Case) -> Iterator[Problem]:
+    """Refuse claims of a clique and a group of one name that would be one and the same claim."""
+    shared = {group.name: _shared(group.raw) for group in case.set.groups if group.name}
+    for clique in case.set.cliques:
+        others = shared.get(clique.name or "")
+        if not others or case.set.home(clique) is not None:
+            continue
+        for what, i in _shared(clique.raw).items():
+            if what in others:
+                yield Problem(
+                    f"{clique.path}.resourceSharing[{i}].name",
+                    f"claims of {what[0]!r} would be called like those of the scaling group "
+                    f"{clique.name!r}; rename the clique or the group",
+                )
+
+
 RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(claim_templates_ask_for_devices, ("2.3.3",)),
     Rule(sharing_is_plain, ("2.3.4",)),
     Rule(set_filters_name_parts, ("2.3.5",)),
     Rule(group_filters_name_members, ("2.3.5",)),
+    Rule(claims_differ),
 )
 
 
 def _templates(case: Case) -> list[Json]:
     return reading.items(case.set.template.get("resourceClaimTemplates"))[:MAX_CLAIM_TEMPLATES]
+
+
+def _shared(raw: JsonObject) -> dict[tuple[str, str], int]:
+    """Give the places of what a part shares, by what its claims are named after."""
+    found: dict[tuple[str, str], int] = {}
+    for i, item in enumerate(reading.items(raw.get("resourceSharing"))[:MAX_SHARED]):
+        sharing = reading.mapping(item)
+        name, scope = reading.name(sharing.get("name")), reading.text(sharing.get("scope"))
+        if name and scope:
+            found.setdefault((name, scope), i)
+    return found
 
 
 def _lists(case: Case) -> Iterator[tuple[str, Json]]:

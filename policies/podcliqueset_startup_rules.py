@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from api import names
 from api.cliques import MAX_CLIQUES
 from api.podcliqueset import StartupType
 from policies import reading, startup_graph
-from policies.podcliqueset_view import CLIQUES, GROUPS, Case, SetView
+from policies.podcliqueset_view import CLIQUES, GROUPS, Case, Clique, SetView
 from policies.problems import Problem, choice
 from policies.rules import Rule
 
@@ -14,6 +15,8 @@ from policies.rules import Rule
 _MOST_SEARCHED: Final = 2_000
 # Of a longer cycle only so many names are shown before and after what is left out.
 _SHOWN: Final = 4
+_OF_CONTAINERS: Final = (names.WAITER,)
+_OF_VOLUMES: Final = (names.POD_INFO_VOLUME, names.TOKEN_VOLUME)
 
 
 def startup_is_acyclic(case: Case) -> Iterator[Problem]:
@@ -75,6 +78,24 @@ def starts_after_is_known(case: Case) -> Iterator[Problem]:
         yield from loose_dependencies(case.set)
 
 
+def waiters_names_are_free(case: Case) -> Iterator[Problem]:
+    """Refuse what is called like the container that waits, or its volumes, in pods that wait.
+
+    No pod may have two of one name, and none could be made once it is given that container. Which
+    cliques wait never changes, and by which way they do may at any time.
+    """
+    for clique in _waiting(case.set):
+        for which in ("initContainers", "containers", "volumes"):
+            taken = _OF_VOLUMES if which == "volumes" else _OF_CONTAINERS
+            found = reading.names(clique.pod.get(which))
+            for i, name in enumerate(found):
+                if name in taken:
+                    yield Problem(
+                        f"{clique.pod_path}.{which}[{i}].name",
+                        f"{name!r} is given to pods that wait for other cliques; choose another",
+                    )
+
+
 def is_explicit(of: SetView) -> bool:
     """Tell whether cliques start in the order they name."""
     return of.template.get("cliqueStartupType") == StartupType.EXPLICIT.value
@@ -96,6 +117,13 @@ def loose_dependencies(of: SetView) -> Iterator[Problem]:
             seen.add(name)
 
 
+def _waiting(of: SetView) -> tuple[Clique, ...]:
+    """Give the cliques that wait for others by the set's startup type."""
+    if of.template.get("cliqueStartupType") == StartupType.IN_ORDER.value:
+        return of.cliques[1:]
+    return tuple(each for each in of.cliques if each.starts_after) if is_explicit(of) else ()
+
+
 def _path(cycle: tuple[str, ...]) -> str:
     whole = [*cycle, cycle[0]]
     left_out = len(whole) - 2 * _SHOWN
@@ -110,4 +138,5 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(nothing_waits_for_itself, ("2.3.10",)),
     Rule(starts_after_is_known, ("2.3.10", "2.3.11")),
     Rule(startup_type_is_known, ("2.3.2",)),
+    Rule(waiters_names_are_free),
 )

@@ -79,12 +79,24 @@ def minima_fit_somewhere(case: Case) -> Iterator[Problem]:
             )
 
 
+def services_may_be_refused(case: Case) -> Iterator[Problem]:
+    """Warn of a set whose services older API servers do not take, which leaves pods nameless."""
+    name = case.set.name
+    if case.is_new and name and name[0].isdigit():
+        yield Problem(
+            "metadata.name",
+            "begins with a digit: before Kubernetes 1.36 its services are refused, "
+            "so pods get no host names",
+        )
+
+
 RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(minima_fit_somewhere),
     Rule(old_spelling, ("2.5.5",)),
     Rule(preference_adds_nothing, ("2.5.5",)),
     Rule(dependencies_do_nothing, ("2.3.11",)),
     Rule(spreading_is_not_looked_at),
+    Rule(services_may_be_refused),
 )
 
 

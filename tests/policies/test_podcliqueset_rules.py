@@ -279,3 +279,31 @@ def test_a_budget_is_a_count_or_a_percentage(share: Json) -> None:
     strategy: JsonObject = {"type": "RollingRecreate", "rollingUpdate": {"maxSurge": share}}
     found = drafts.problems({**raw, "spec": {**spec, "updateStrategy": strategy}})
     assert "such as 25%" in only(found, "spec.updateStrategy.rollingUpdate.maxSurge")
+
+
+SCALES: JsonObject = {"maxReplicas": 4}
+
+
+@pytest.mark.parametrize(
+    ("alone", "together", "fits"),
+    [(SCALES, SCALES, False), (SCALES, None, True), (None, SCALES, True), (None, None, True)],
+)
+def test_a_clique_and_a_group_of_one_name_do_not_both_scale(
+    alone: Json,
+    together: Json,
+    fits: bool,  # noqa: FBT001
+) -> None:
+    """Grove takes any, and runs all but those whose autoscalers would be one."""
+    found = problems(
+        clique("x", counts={"autoScalingConfig": alone} if alone else {}),
+        clique("m"),
+        groups=(group("x", "m", counts={"scaleConfig": together} if together else {}),),
+    )
+    if fits:
+        assert not found
+    else:
+        assert f"name of {GROUPS}[0]" in only(found, f"{CLIQUES}[0].name")
+
+
+def test_a_member_may_be_called_like_its_group_that_scales() -> None:
+    assert not problems(clique("x"), groups=(group("x", "x", counts={"scaleConfig": SCALES}),))

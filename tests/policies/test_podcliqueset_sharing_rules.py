@@ -114,3 +114,37 @@ def test_a_groups_filter_names_its_members(chosen: Json, field: str | None) -> N
     found = problems(place, sharing(filter=chosen))
     expected = [] if field is None else [f"{AT[place]}[0].filter{field}"]
     assert [problem.path for problem in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "fits"),
+    [
+        (sharing(), sharing(), False),
+        (sharing(scope="PerReplica"), sharing(scope="PerReplica"), False),
+        (sharing(), sharing(scope="PerReplica"), True),
+        (sharing(), sharing("elsewhere"), True),
+        (sharing(namespace="other"), sharing(namespace="another"), False),
+    ],
+)
+def test_claims_of_a_clique_and_a_group_of_one_name_are_not_one_claim(
+    ours: JsonObject,
+    theirs: JsonObject,
+    fits: bool,  # noqa: FBT001
+) -> None:
+    found = drafts.problems(
+        draft(
+            clique("m"),
+            clique("x", resourceSharing=[sharing("first"), ours]),
+            groups=(group("x", "m", resourceSharing=[theirs]),),
+        )
+    )
+    if fits:
+        assert not found
+    else:
+        message = only(found, f"{CLIQUES}[1].resourceSharing[1].name")
+        assert message.startswith("claims of 'gpus' would be called like those of the scaling")
+
+
+def test_a_member_may_share_what_a_group_of_its_name_shares() -> None:
+    inside = group("x", "x", resourceSharing=[sharing()])
+    assert not drafts.problems(draft(clique("x", resourceSharing=[sharing()]), groups=(inside,)))

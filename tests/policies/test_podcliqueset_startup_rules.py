@@ -83,3 +83,38 @@ def test_a_cycle_of_few_is_named_whole() -> None:
     ring = [clique(f"c{i}", f"c{(i + 1) % 8}") for i in range(8)]
     message = only(problems(*ring), f"{CLIQUES}[0].spec.startsAfter")
     assert "c0 → c1 → c2 → c3 → c4 → c5 → c6 → c7 → c0;" in message
+
+
+TAKEN: JsonObject = {
+    "initContainers": [{"name": "load", "image": "x"}, {"name": "grove-initc", "image": "x"}],
+    "containers": [{"name": "grove-initc", "image": "x"}],
+    "volumes": [
+        {"name": "pod-info-vol", "emptyDir": {}},
+        {"name": "mine", "emptyDir": {}},
+        {"name": "sa-token-secret-vol", "emptyDir": {}},
+    ],
+}
+
+
+@pytest.mark.parametrize("startup", ["InOrder", "Explicit"])
+def test_names_of_the_container_that_waits_and_its_volumes_are_free_in_pods_that_wait(
+    startup: str,
+) -> None:
+    found = problems(clique("a"), clique("b", "a", pod=TAKEN), startup=startup)
+    spec = f"{CLIQUES}[1].spec.podSpec"
+    assert [problem.path for problem in found] == [
+        f"{spec}.initContainers[1].name",
+        f"{spec}.containers[0].name",
+        f"{spec}.volumes[0].name",
+        f"{spec}.volumes[2].name",
+    ]
+    assert "'grove-initc' is given to pods that wait" in found[0].message
+
+
+@pytest.mark.parametrize("startup", TYPES)
+def test_pods_that_wait_for_nobody_may_have_any_names(startup: str) -> None:
+    """Grove takes and runs them too."""
+    cliques = [clique("a", pod=TAKEN), clique("b", "a")]
+    assert not problems(*cliques, startup=startup)
+    if startup == "AnyOrder":
+        assert not problems(*reversed(cliques), startup=startup)

@@ -1,6 +1,7 @@
 from collections.abc import Mapping
 
 from api.jsons import Json, JsonObject
+from policies import podcliqueset_warnings
 from tests.policies import drafts
 from tests.policies.drafts import CLIQUES, GROUPS, POD, clique, cluster, constraint, draft, group
 
@@ -119,3 +120,11 @@ def test_pods_are_weighed_by_their_slots_too() -> None:
     raw = draft(clique("a", pod=POD, counts={"replicas": 21}, topologyConstraint=close))
     (warning,) = said(raw)
     assert warning.endswith("needs at least 21 pods; the largest rack has 20")
+
+
+def test_a_new_set_whose_services_older_api_servers_refuse_earns_a_warning() -> None:
+    (warning,) = drafts.warnings(draft(clique("a"), name="7b"))
+    assert warning.startswith("metadata.name: begins with a digit")
+    assert len(warning) <= podcliqueset_warnings.LONGEST_WARNING
+    assert not drafts.warnings(draft(clique("7b"), name="b7"))
+    assert not drafts.warnings(draft(clique("a"), name="7b"), draft(clique("a"), name="7b"))

@@ -142,6 +142,7 @@ def _grouped(draw: st.DrawFn, names: list[str]) -> tuple[list[JsonObject], set[s
     homes = [draw(st.integers(0, 2)) for _ in names]
     called = draw(st.lists(words, unique=True, min_size=2, max_size=2))
     groups: list[JsonObject] = []
+    free = {n for n, where in zip(names, homes, strict=True) if where == 0}
     for home, name in enumerate(called, start=1):
         members: list[Json] = [n for n, where in zip(names, homes, strict=True) if where == home]
         if not members:
@@ -150,10 +151,11 @@ def _grouped(draw: st.DrawFn, names: list[str]) -> tuple[list[JsonObject], set[s
         minimum = draw(st.integers(1, replicas))
         group: JsonObject = {"name": name, "cliqueNames": members, "replicas": replicas}
         group |= draw(parts(minAvailable=st.just(minimum), annotations=_marked(draw)))
-        if draw(st.booleans()):
+        # A clique that stands alone under this name may scale and share itself.
+        if name not in free and draw(st.booleans()):
             group["scaleConfig"] = _limits(draw, minimum, replicas)
         groups.append(group)
-    return groups, {n for n, where in zip(names, homes, strict=True) if where == 0}
+    return groups, free
 
 
 def _limits(draw: st.DrawFn, minimum: int, replicas: int) -> JsonObject:
@@ -202,7 +204,8 @@ def _share(draw: st.DrawFn, template: JsonObject, templates: list[str]) -> None:
     for group in groups:
         inside = group["cliqueNames"]
         assert isinstance(inside, list)
-        if draw(st.booleans()):
+        alone = {clique["name"] for clique in cliques} - {*inside}
+        if group["name"] not in alone and draw(st.booleans()):
             filters: list[JsonObject] = [{"childCliqueNames": inside}]
             group["resourceSharing"] = draw(_shares(templates, filters))
 

@@ -15,12 +15,11 @@ from controller.workloads import naming
 from controller.workloads.views import SetView, Startup
 from controller.workloads.wants import Wanted, WantedClique
 
-POD_INFO_VOLUME: Final = "pod-info-vol"
-TOKEN_VOLUME: Final = "sa-token-secret-vol"  # noqa: S105 - the name of a volume
 SHARED_PROCESSES: Final = "shareProcessNamespace"
 POD_INFO_PATH: Final = "/var/grove/pod-info"
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path
 
+_OUR_VOLUMES: Final = (names.POD_INFO_VOLUME, names.TOKEN_VOLUME)
 _USER: Final = 65532  # nobody in particular, as images without a shell use it
 # Requests equal limits, so that a pod of the class Guaranteed stays one. They add nothing to what a
 # pod takes, as long as its own containers ask for as much.
@@ -116,8 +115,8 @@ def _container(view: SetView, clique: WantedClique) -> JsonObject:
         "resources": {"requests": {**_RESOURCES}, "limits": {**_RESOURCES}},
         "securityContext": copy.deepcopy(_SECURITY),
         "volumeMounts": [
-            {"name": POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
-            {"name": TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
+            {"name": names.POD_INFO_VOLUME, "mountPath": POD_INFO_PATH, "readOnly": True},
+            {"name": names.TOKEN_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
         ],
     }
 
@@ -126,7 +125,7 @@ def _volumes(set_name: str) -> list[Json]:
     podgang = f"metadata.labels['{names.PODGANG_LABEL}']"
     return [
         {
-            "name": POD_INFO_VOLUME,
+            "name": names.POD_INFO_VOLUME,
             "downwardAPI": {
                 "items": [
                     {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}},
@@ -135,7 +134,7 @@ def _volumes(set_name: str) -> list[Json]:
             },
         },
         {
-            "name": TOKEN_VOLUME,
+            "name": names.TOKEN_VOLUME,
             "secret": {"secretName": naming.waiter_token(set_name), "defaultMode": 0o644},
         },
     ]
@@ -148,7 +147,7 @@ def _without_our_volumes(container: Json) -> Json:
     mounts = [
         mount
         for mount in _items(container["volumeMounts"])
-        if not isinstance(mount, dict) or mount.get("name") not in (POD_INFO_VOLUME, TOKEN_VOLUME)
+        if not isinstance(mount, dict) or mount.get("name") not in _OUR_VOLUMES
     ]
     return {**container, "volumeMounts": mounts}
 

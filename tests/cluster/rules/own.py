@@ -8,22 +8,26 @@ from tests.cluster.rules.manifests import (
     CLIQUES,
     GROUPS,
     PLAIN,
+    TEMPLATE,
     clique,
     container,
     created,
+    scaling,
     single,
 )
 from tests.support.edits import edited
 
 ROWS: Final = (
     "own.full-names", "own.pods-in-all", "own.containers", "own.shape", "own.node-terms",
-    "own.room", "own.membership", "own.visitors", "own.update-budget",
+    "own.room", "own.membership", "own.visitors", "own.update-budget", "own.namesakes",
+    "own.waiter", "own.services",
 )  # fmt: skip
 # It says something, and refuses nothing.
-WARNING: Final = ("own.room",)
+WARNING: Final = ("own.room", "own.services")
 # What no node of a lab holds; the largest has eight.
 GPUS_OF_NO_NODE: Final = 16
 
+_SHARED: Final[JsonObject] = {"name": "fabric", "scope": "PerReplica"}
 _WORKER: Final = f"{CLIQUES}[2].spec"
 _POD: Final = f"{_WORKER}.podSpec"
 _BUDGET: Final = "spec.updateStrategy.rollingUpdate"
@@ -94,4 +98,23 @@ CASES: Final[tuple[Case, ...]] = (
     created("own.visitors", "a container of the kind that comes later",
             {f"{_POD}.ephemeralContainers": [container()]},
             refused(f"{_POD}.ephemeralContainers", "kubectl debug")),
+    created("own.namesakes", "a clique and a group of one name, of which one scales",
+            {f"{GROUPS}[0].name": "router", f"{GROUPS}[0].scaleConfig": scaling(1, 4)}, Stored()),
+    created("own.namesakes", "a clique and a group of one name, of which both scale",
+            {f"{GROUPS}[0].name": "router", f"{GROUPS}[0].scaleConfig": scaling(1, 4),
+             f"{CLIQUES}[0].spec.autoScalingConfig": scaling(2, 4)},
+            refused(f"{CLIQUES}[0].name", "rename one")),
+    created("own.namesakes", "a clique and a group of one name, which share alike",
+            {f"{GROUPS}[0].name": "router", f"{GROUPS}[0].resourceSharing": [_SHARED],
+             f"{CLIQUES}[0].resourceSharing": [_SHARED]},
+            refused(f"{CLIQUES}[0].resourceSharing[0].name", "rename")),
+    created("own.waiter", "a container called like the one that waits, where nobody waits",
+            {f"{_POD}.containers": [container("grove-initc")]}, Stored()),
+    created("own.waiter", "a container called like the one that waits beside it",
+            {f"{_POD}.containers": [container("grove-initc")],
+             f"{TEMPLATE}.cliqueStartupType": "CliqueStartupTypeInOrder"},
+            refused(f"{_POD}.containers[0].name", "choose another")),
+    created("own.services", "a name that services may have", {"metadata.name": "b7"}, Stored()),
+    created("own.services", "a name that older services may not have",
+            {"metadata.name": "7b"}, Stored(warnings=("1.36",))),
 )  # fmt: skip
