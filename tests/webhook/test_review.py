@@ -13,6 +13,8 @@ from policies.answers import Allow, Answer, Code, Refuse
 from webhook import review
 from webhook.review import Review, Unanswerable, Unfit
 
+MIB: Final = 1024 * 1024
+
 
 def asked(**request: Json) -> bytes:
     full: JsonObject = {"uid": "u-1", "operation": "CREATE", "kind": {"kind": "Pod"}, **request}
@@ -130,6 +132,7 @@ def test_what_is_no_review_cannot_be_answered(body: bytes) -> None:
         pytest.param(b'"\xff"', "is not JSON", id="no text"),
         pytest.param(orjson.dumps({"x": nested(64)}), "64 levels", id="65 levels"),
         pytest.param(orjson.dumps({"x": [0] * 100_000}), "100000 values", id="100,001 values"),
+        pytest.param(orjson.dumps({"x": "x" * 2 * MIB}), "more than 2 MiB", id="2 MiB and more"),
     ],
 )
 def test_an_object_that_is_none_is_answered_to_its_uid(
@@ -167,9 +170,10 @@ def test_64_levels_and_100_000_values_are_read() -> None:
     ],
 )
 def test_what_nests_and_what_it_holds_are_counted(value: Json, depth: int, count: int) -> None:
-    assert not review.size_fault(value, depth, count)
-    assert depth == 0 or "deep" in review.size_fault(value, depth - 1, count)
-    assert count == 0 or "values" in review.size_fault(value, depth, count - 1)
+    text = orjson.dumps(value)
+    assert not review.size_fault(text, depth, count)
+    assert depth == 0 or "deep" in review.size_fault(text, depth - 1, count)
+    assert count == 0 or "values" in review.size_fault(text, depth, count - 1)
 
 
 def test_an_answer_without_changes_has_no_patch() -> None:
@@ -236,7 +240,57 @@ def test_what_is_plainly_fit_is_fit(core: Json, levels: int, lists: bool) -> Non
         value = [0, value] if lists else {"\n  ": value}
     raw = msgspec.Raw(orjson.dumps(value))
     if review.is_plainly_fit(raw):
-        assert not review.size_fault(value, review.DEEPEST, review.MOST_VALUES)
+        assert not review.size_fault(bytes(raw), review.DEEPEST, review.MOST_VALUES)
+
+
+def depth_of(value: Json) -> int:
+    inside = _inside(value)
+    return 0 if inside is None else 1 + max(map(depth_of, inside), default=0)
+
+
+def count_of(value: Json) -> int:
+    inside = _inside(value) or []
+    return len(inside) + sum(map(count_of, inside))
+
+
+def _inside(value: Json) -> list[Json] | None:
+    if isinstance(value, dict):
+        return [*value.values()]
+    return value if isinstance(value, list) else None
+
+
+MISLEADING: Final = st.text(st.sampled_from('[]{},:"\\ \n\ta'), max_size=8)
+MISLEADING_JSONS: Final = st.recursive(
+    st.none() | st.integers(-9, 9) | MISLEADING,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(MISLEADING, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@given(MISLEADING_JSONS, st.booleans())
+def test_brackets_and_commas_in_strings_count_for_nothing(
+    value: Json,
+    spread: bool,  # noqa: FBT001 - given by hypothesis
+) -> None:
+    text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if spread else None)
+    depth, count = depth_of(value), count_of(value)
+    assert not review.size_fault(text, depth, count)
+    assert depth == 0 or "deep" in review.size_fault(text, depth - 1, count)
+    assert count == 0 or "values" in review.size_fault(text, depth, count - 1)
+
+
+def test_a_long_text_full_of_brackets_and_quotes_is_read() -> None:
+    for piece in ("[,", "{}", '"', "\\", '\\"', '"["'):
+        text = piece * (400_000 // len(piece))
+        found = requested(asked(object={"x": [text, text]}, oldObject={"x": text}))
+        assert isinstance(found, Request)
+        assert found.object == {"x": [text, text]}
+
+
+def test_as_many_empty_lists_as_may_be_are_read() -> None:
+    empty: list[Json] = [[] if i % 2 else {} for i in range(99_998)]
+    assert isinstance(requested(asked(object={"x": empty})), Request)
+    assert isinstance(requested(asked(object={"x": [*empty, [], []]})), Unfit)
 
 
 def test_what_people_write_is_plainly_fit() -> None:
@@ -244,3 +298,6 @@ def test_what_people_write_is_plainly_fit() -> None:
     assert not review.is_plainly_fit(msgspec.Raw(orjson.dumps({"x": nested(64)})))
     assert not review.is_plainly_fit(msgspec.Raw(b"[" * 50_000 + b"]" * 50_000))
     assert not review.is_plainly_fit(msgspec.Raw(orjson.dumps([0] * 100_001)))
+    # Whatever the indentation takes of it, none of it is ever made of a large one.
+    deep = b"[" * 900 + b"7," * 98_000 + b"7" + b"]" * 900
+    assert not review.is_plainly_fit(msgspec.Raw(deep))
