@@ -15,6 +15,7 @@ GANGS_ACCOUNT: Final = "penstock-gangs"
 # Field managers: who wrote a field, as `kubectl get --show-managed-fields` shows it.
 WORKLOADS_MANAGER: Final = "penstock-workloads"
 GANGS_MANAGER: Final = "penstock-gangs"
+READINESS_MANAGER: Final = "penstock-gangs-readiness"
 # The same process, where it makes gangs of labelled pods: of one status, each writes its own part.
 PLAIN_GANGS_MANAGER: Final = "penstock-plain-gangs"
 

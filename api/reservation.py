@@ -88,6 +88,14 @@ class ReservationSpec(Model):
             "level down; empty where they share none.",
         ),
     ] = ""
+    attempt: Annotated[
+        int,
+        Field(ge=0, description="Which try at the gang this is, from 0; a roll-back ends a try."),
+    ] = 0
+    repairs: Annotated[
+        int,
+        Field(ge=0, description="How many pods of this try were not bound in time and made anew."),
+    ] = 0
     groups: Annotated[
         list[SlotGroup], Field(max_length=4096, description="The room, clique by clique.")
     ]
@@ -100,3 +108,17 @@ class ReservationStatus(Model):
         State,
         Field(description="Held, Lifting, Bound at the end, or Expired or RolledBack instead."),
     ] = State.HELD
+    attempt: Annotated[
+        int, Field(ge=0, description="The try that the state is about; of another it says nothing.")
+    ] = 0
+    bind_by: Annotated[
+        str,
+        Field(
+            max_length=64,
+            description="Until when the pods that were lifted so far are to be bound.",
+        ),
+    ] = ""
+    retry_at: Annotated[
+        str, Field(max_length=64, description="After a roll-back, when the next try may begin.")
+    ] = ""
+    message: Annotated[str, Field(max_length=1024, description="Why the try was rolled back.")] = ""

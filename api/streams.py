@@ -221,6 +221,12 @@ class Toleration(msgspec.Struct, frozen=True, gc=False):
     effect: str = ""
 
 
+class ReadinessGate(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """A condition without which the pod is not ready, whatever its containers are."""
+
+    condition_type: str
+
+
 class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What decides where a pod may run and what it takes there."""
 
@@ -230,6 +236,7 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     priority: int = 0
     priority_class_name: str = ""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     overhead: dict[str, str] = {}
@@ -243,6 +250,13 @@ class PodSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     host_network: bool = False
 
 
+class PodClaimStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The claim that was made for the pod from a template; none where none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """How the pod is doing."""
 
@@ -254,6 +268,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     nominated_node_name: str = ""
     allocated_resources: dict[str, str] | None = None
     resources: Granted | None = None
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):

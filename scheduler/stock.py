@@ -194,6 +194,17 @@ class Stock:
         """List the DaemonSets whose pods are expected."""
         return iter(self._daemonsets.values())
 
+    def overdrawn(self, name: str) -> frozenset[str]:
+        """Name the resources of which more is spoken for on a node than it has."""
+        spot = self._spots.get(name)
+        if spot is None or spot.node is None:
+            return frozenset()
+        spot.settle()
+        asked = {*spot.taken, *(each for daemon in spot.expected for each in daemon.need)}
+        resources = tuple(asked)
+        left = zip(resources, spot.free(resources), strict=True)
+        return frozenset(resource for resource, amount in left if amount < 0)
+
     def arrange(self, levels: Sequence[Levels]) -> None:
         """Order nodes by these topologies from now on."""
         if tuple(levels) != self._levels:

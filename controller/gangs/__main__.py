@@ -84,6 +84,7 @@ async def work(
         group.create_task(capacity.run())
         group.create_task(reconciler.placer.run())
         group.create_task(plain.run())
+        reconciler.take_over()
         await reconciler.queue.run(reconciler.reconcile, _GANGS_AT_ONCE)
 
 

@@ -33,11 +33,7 @@ def body(gang: Meta, placement: Placement, standing: Standing, terms: Terms) -> 
     """Write a new reservation. It is called like its gang, so a gang can never have two."""
     spec: JsonObject = {
         "gang": {"name": gang.name, "uid": gang.uid},
-        "deadline": timestamp(terms.now + terms.patience),
-        "generation": terms.generation,
-        "groups": _groups(_placed(placement.placed)),
-        "fragmentation": round(placement.fragmentation, DIGITS),
-        **_said(standing),
+        **_begun(placement, standing, terms),
     }
     return {
         "apiVersion": RESERVATIONS.api_version,
@@ -50,6 +46,26 @@ def body(gang: Meta, placement: Placement, standing: Standing, terms: Terms) -> 
         },
         "spec": spec,
     }
+
+
+def renewed(
+    reservation: Reservation, placement: Placement, standing: Standing, terms: Terms
+) -> JsonObject:
+    """Write the merge patch that begins another try where the last one was rolled back.
+
+    What its status says is about the last try, so from this one write on it is Held.
+    """
+    spec = _begun(placement, standing, terms)
+    return {
+        "metadata": {"resourceVersion": reservation.metadata.resource_version},
+        "spec": {**spec, "attempt": reservation.spec.attempt + 1, "repairs": 0},
+    }
+
+
+def repaired(reservation: Reservation, slots: Set[SlotKey], standing: Standing) -> JsonObject:
+    """Write the merge patch that takes slots out whose pods were not bound, and counts them."""
+    said = {**_said(standing), "repairs": reservation.spec.repairs + len(slots)}
+    return _patch(reservation, _slots(reservation, slots), said)
 
 
 def grown(reservation: Reservation, placement: Placement, standing: Standing) -> JsonObject:
@@ -84,6 +100,16 @@ def homes(
     gone = without | (_moved(placement) if placement else frozenset())
     kept = [slot.node for name, slot, _ in there if (name, slot.index) not in gone]
     return [*kept, *(placed.node for placed in (placement.placed if placement else ()))]
+
+
+def _begun(placement: Placement, standing: Standing, terms: Terms) -> JsonObject:
+    return {
+        "deadline": timestamp(terms.now + terms.patience),
+        "generation": terms.generation,
+        "groups": _groups(_placed(placement.placed)),
+        "fragmentation": round(placement.fragmentation, DIGITS),
+        **_said(standing),
+    }
 
 
 def _slots(

@@ -3,11 +3,17 @@
 A gang goes through these steps. A leader that died after any write is replaced by one that reads
 the same objects and goes on from there:
 
-    Wait ─► Place (reservation Held) ─► Begin (Lifting) ─► Lift, pod by pod ─► Wait ─► Close (Bound)
-                      └─► Expire: the deadline passed, or a node was lost, before any lift
+    Wait ─► Place (Held) ─► Begin (Lifting) ─► Lift, pod by pod ─► Wait ─► Close (Bound)
+              │                                  ├─► Repair, Evict ─► Place, what was lost
+              │                                  └─► Abandon (RolledBack) ─► Evict ─► Place
+              └─► Expire: the deadline passed, or a node was lost, before any lift
 
 Cliques that wait for others are lifted wave by wave, each once its parents are up; the gang is
 Lifting until the last wave is bound, however long that takes.
+
+What was lifted and is not bound in time is taken out of the ledger first and deleted then, so that
+whoever comes in its place is placed anew and never lifted onto the same node unasked. A gang that
+is rolled back loses all its lifted pods, then its slots, and is placed again as a whole.
 
 A begun gang that is scaled in has its reservation trimmed; one that grew is placed again, and so is
 a pod that is still gated when its slot serves it no more.
@@ -19,13 +25,15 @@ reservation began with a slot for the whole minimum of every clique.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TypeAlias
+from datetime import UTC, datetime
+from typing import Final, TypeAlias
 
 from api import names
 from api.reservation import State
-from controller.gangs import startup
+from controller.gangs import startup, watching
 from controller.gangs.views import GangView, Member, Reservation, SlotKey
+
+_ANY_TIME: Final = datetime.min.replace(tzinfo=UTC)  # for a question that no deadline bears on
 
 
 @dataclass(frozen=True)
@@ -80,14 +88,48 @@ class Trim:
     slots: frozenset[SlotKey]
 
 
-Step: TypeAlias = Wait | Place | Begin | Lift | Close | Expire | Trim
+@dataclass(frozen=True)
+class Extend:
+    """Give what is lifted time to be bound; said before the lift, so it holds whoever leads."""
+
+    reservation: Reservation
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Lifted pods did not get onto these slots: take the slots out of the ledger."""
+
+    reservation: Reservation
+    slots: frozenset[SlotKey]
+
+
+@dataclass(frozen=True)
+class Evict:
+    """Delete lifted pods that have no slot any more, or whose gang was rolled back."""
+
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class Abandon:
+    """Roll the whole gang back: some of it was lifted, and the rest finds no place."""
+
+    reservation: Reservation
+    message: str
+
+
+Step: TypeAlias = (
+    Wait | Place | Begin | Lift | Close | Expire | Trim | Extend | Repair | Evict | Abandon
+)
 
 
 def next_step(view: GangView, now: datetime) -> Step:
     """Decide what the gang needs now."""
     reservation = view.reservation
+    if reservation is not None and reservation.state is State.ROLLED_BACK:
+        return _rolled_back(view, reservation, now)
     if reservation is not None and reservation.state is not State.HELD:
-        return _committed(view, reservation)
+        return _watched(view, reservation, now) or _committed(view, reservation, now)
     if reservation is not None and (deadline_of(reservation) <= now or view.unfit):
         return Expire(reservation)
     obstacle = _missing(view) or _held_back(view)
@@ -103,22 +145,69 @@ def deadline_of(reservation: Reservation) -> datetime:
     return datetime.fromisoformat(reservation.spec.deadline)
 
 
-def _committed(view: GangView, reservation: Reservation) -> Step:
-    """Go on with a gang whose first lift may have happened: there is no way back.
+def abandoned(view: GangView, step: Step, refused_for: float) -> Abandon | None:
+    """Decide whether a begun gang is given up, as what it lost has found no room for so long."""
+    reservation = view.reservation
+    if reservation is None or reservation.state is not State.LIFTING:
+        return None  # one that has started is whoever terminates gangs to judge
+    if not isinstance(step, Place) or not step.minimum or refused_for < watching.GRACE_SECONDS:
+        return None
+    pods = len(step.minimum)
+    return Abandon(reservation, f"{pods} of its pods lost their place and there is no other")
 
-    So nothing that befalls one of its pods may keep the others from being lifted.
+
+def _watched(view: GangView, reservation: Reservation, now: datetime) -> Step | None:
+    """Look after lifted pods that cannot be bound; None if there are none."""
+    failed = watching.failed(view, now)
+    if not failed:
+        return None
+    slots = frozenset(m.slot for m in failed) & view.nodes_by_slot().keys()
+    if not slots:
+        return Evict(failed)
+    if reservation.state is State.LIFTING and watching.is_spent(reservation, len(slots)):
+        return Abandon(reservation, watching.blame(failed))
+    return Repair(reservation, slots)
+
+
+def _rolled_back(view: GangView, reservation: Reservation, now: datetime) -> Step:
+    """Take back all that was lifted, then give the room back, then begin anew in time."""
+    lifted = tuple(m for m in view.members if not m.gated and watching.comes_again(m.pod))
+    if lifted:
+        return Evict(lifted)
+    slots = frozenset(view.nodes_by_slot())
+    if slots:
+        return Trim(reservation, slots)
+    status = reservation.status
+    if status.retry_at and datetime.fromisoformat(status.retry_at) > now:
+        why = f"{status.message}; it is tried again at {status.retry_at}"
+        return Wait(names.REASON_ROLLED_BACK, why)
+    return _missing(view) or _held_back(view) or _place(view) or settled(view)
+
+
+def _committed(view: GangView, reservation: Reservation, now: datetime) -> Step:
+    """Go on with a gang whose first lift may have happened.
+
+    Nothing that befalls one of its pods may keep the others from being lifted.
     """
     unfit = view.unfit
     due = [(member, node) for member, node in _due(view) if member.slot not in unfit]
     waiting = startup.unmet(view) if due else {}
     ready = tuple((member, node) for member, node in due if not startup.is_held(member, waiting))
+    unwatched = bool(view.unbound()) and watching.bind_by(reservation) is None
+    if unwatched or (ready and not watching.enough_time(reservation, now)):
+        return Extend(reservation)
     if ready:
         return Lift(ready)
     stale = view.stale_slots()
     if stale:
         return Trim(reservation, stale)
+    return _lifted(view, reservation, waiting=bool(due))
+
+
+def _lifted(view: GangView, reservation: Reservation, *, waiting: bool) -> Step:
+    """Go on where nothing can be lifted now, though some may be `waiting` for their turn."""
     place = _place(view)
-    if reservation.state is State.BOUND or due:
+    if reservation.state is State.BOUND or waiting:
         return place or settled(view)
     if place is not None and place.minimum:
         return place  # its slot serves no more, and who waits for it would wait for ever
@@ -155,11 +244,11 @@ def has_started(view: GangView) -> bool:
             sum(member.bound for member in view.of_clique(group.name)) >= group.min_replicas
             for group in view.gang.spec.pod_groups
         )
-    if view.reservation.state is State.HELD:
+    if view.reservation.state in (State.HELD, State.ROLLED_BACK):
         return False
     if view.reservation.state is State.BOUND:
         return True
-    step = _committed(view, view.reservation)
+    step = _committed(view, view.reservation, _ANY_TIME)
     if isinstance(step, Place) and not step.minimum:
         step = settled(view)
     waits = isinstance(step, Wait) and step.reason == names.REASON_WAITING_FOR_PARENTS

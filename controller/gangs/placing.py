@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+from api.reservation import State
 from api.streams import Custom
 from controller import pace
 from controller.gangs import asking, booking
@@ -47,6 +48,7 @@ class Refused:
     refusal: NoFit
     asked: GangRequest
     room: int
+    since: float  # on the monotonic clock: it has not been given room from then on
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,11 @@ class Placer:
         """Name the slots that are being given other nodes: nothing may be lifted onto these."""
         return self._moving.get(key, frozenset())
 
+    def refused_for(self, key: Key) -> float:
+        """Say for how many seconds the gang has been refused again and again."""
+        last = self._refused.get(key)
+        return self._clock.monotonic() - last.since if last else 0.0
+
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a gang."""
         self._refused.pop(key, None)
@@ -194,7 +201,10 @@ class Placer:
         for refusal in plan.refusals:
             key = _key(refusal.gang)
             self._failed.pop(key, None)
-            self._refused[key] = Refused(refusal, requests[key], room)
+            before = self._refused.get(key)
+            again = before is not None and bool(before.asked.minimum)
+            since = before.since if before and again else self._clock.monotonic()
+            self._refused[key] = Refused(refusal, requests[key], room, since)
             self._answers.decided(key)
         writes = [partial(self._write, by_key[_key(p.gang)], p) for p in plan.placements]
         await pace.all_of(writes, AT_ONCE)
@@ -245,12 +255,15 @@ class Placer:
         namespace, name = view.gang.key
         homes = booking.homes(view.reservation, placement)
         standing = self._world.standing(view.gang, homes)
+        terms = booking.Terms(self._clock.now(), PATIENCE, generation)
         if view.reservation is None:
-            terms = booking.Terms(self._clock.now(), PATIENCE, generation)
             body = booking.body(view.gang.metadata, placement, standing, terms)
             answer = await self._client.create(RESERVATIONS, body, namespace)
         else:
-            body = booking.grown(view.reservation, placement, standing)
+            if view.reservation.state is State.ROLLED_BACK:
+                body = booking.renewed(view.reservation, placement, standing, terms)
+            else:
+                body = booking.grown(view.reservation, placement, standing)
             answer = await self._client.merge_patch(RESERVATIONS, name, body, namespace)
         self._reservations.observe(answer)
 

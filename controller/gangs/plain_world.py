@@ -75,7 +75,7 @@ class PlainWorld:
         return Ledger(
             rooms,
             {name: node for name, node in nodes.items() if node is not None},
-            reservation.state is not State.HELD,
+            reservation.state in (State.LIFTING, State.BOUND),
         )
 
     def _on_pod(self, change: Change[Pod]) -> None:

@@ -2,32 +2,43 @@
 
 import logging
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from api import names
 from api.jsons import JsonObject
+from api.objects import timestamp
 from api.podgang import PodGangStatus
 from api.reservation import State
+from api.streams import Pod
 from controller import pace
-from controller.gangs import booking, pinning, reporting
+from controller.gangs import booking, pinning, reporting, watching
 from controller.gangs.deciding import (
+    Abandon,
     Begin,
     Close,
+    Evict,
     Expire,
+    Extend,
     Lift,
     Place,
+    Repair,
     Step,
     Trim,
     Wait,
+    abandoned,
     deadline_of,
     next_step,
     settled,
 )
 from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
-from controller.gangs.views import GangView, Member, Reservation, SlotKey
+from controller.gangs.readiness import Herald
+from controller.gangs.releasing import Window
+from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
 from controller.gangs.world import Caches, World
+from kube.cache import Change, Deleted
 from kube.client import Client, Deletion
 from kube.clock import Clock
 from kube.errors import ApiError, Conflict, Invalid, NotFound
@@ -43,8 +54,13 @@ LIFTS_AT_ONCE: Final = 16
 PASSING: Final = frozenset(
     {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
 )
+# Beside the time that a pod needs to be bound, so that it is not written anew for each few of them.
+SPARE_SECONDS: Final = 15.0
 LASTS_SECONDS: Final = 1.0
 REWORDED_SECONDS: Final = 0.5  # and other words for the same are written together
+
+_Move: TypeAlias = Begin | Extend | Close | Abandon
+"""Steps that are written into a reservation's status."""
 
 
 class Reconciler:
@@ -64,11 +80,22 @@ class Reconciler:
         self._reservations = caches.reservations
         self._fenced = fenced
         self.world = World(caches, self.queue.add, self._try_refused_again)
+        self.window = Window(clock, self.queue.add)
+        self._pods.subscribe(self._on_pod)
         answers = Answers(self.queue.add, self.queue.add_after)
         self.placer = Placer(client, clock, self.world, self._reservations, fenced, answers)
         self._board = Noticeboard(client, clock, caches.pods, self.queue.add_after, fenced)
+        self._herald = Herald(client, clock, caches.pods, fenced)
         self._since: dict[Key, tuple[str, float]] = {}
         self._reworded: dict[Key, float] = {}
+
+    def take_over(self) -> None:
+        """Count what a leader before us has lifted and kube-scheduler has not bound yet."""
+        self.window.inherit(
+            pod.metadata.uid
+            for pod in self._pods
+            if not pod.gates and not pod.spec.node_name and pinned_node(pod)
+        )
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""
@@ -83,20 +110,26 @@ class Reconciler:
             self._reworded.pop(key, None)
             self.placer.forget(key)
             self._board.forget(key)
+            self.window.leave(key)
             return
         if view.gang.metadata.deletion_timestamp is not None:
+            self.window.leave(key)
             return
         now = self._clock.now()
         step = next_step(view, now)
-        if view.reservation is not None and view.reservation.state is State.HELD:
-            left = (deadline_of(view.reservation) - now).total_seconds()
-            self.queue.add_after(key, max(left, 0.0) + 1.0)  # deadlines are whole seconds
+        if not isinstance(step, Lift | Extend):
+            self.window.leave(key)
+        self._look_again_in_time(view, now)
         try:
             refusal = await self._take(view, step)
-            if isinstance(step, Wait | Place):
+            given_up = abandoned(view, step, self.placer.refused_for(key) if refusal else 0.0)
+            if given_up is not None:
+                await self._take(view, given_up)
+            elif isinstance(step, Wait | Place):
                 why = refusal.message if isinstance(refusal, Failed) else refusal
                 await self._report(view, step, why)
                 await self._board.post(view)
+                await self._herald.tell(view)
         except (Conflict, Invalid, NotFound) as error:
             # What we decided on has changed meanwhile; the cache will show it.
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
@@ -108,6 +141,32 @@ class Reconciler:
                 *key, type(step).__name__, wait, error,
             )  # fmt: skip
 
+    def _look_again_in_time(self, view: GangView, now: datetime) -> None:
+        """Have the gang looked at when its next deadline has passed."""
+        reservation = view.reservation
+        if reservation is None:
+            return
+        due: datetime | None = None
+        if reservation.state is State.HELD:
+            due = deadline_of(reservation)
+        elif reservation.state is State.ROLLED_BACK:
+            said = reservation.status.retry_at
+            due = datetime.fromisoformat(said) if said else None
+        elif view.unbound():
+            due = watching.bind_by(reservation)
+        if due is not None:
+            left = (due - now).total_seconds()
+            # Deadlines are whole seconds. After one that has passed, what happens next tells.
+            self.queue.add_after(view.gang.key, max(left, 0.0) + 1.0)
+        if reservation.state is State.LIFTING and self.placer.refused_for(view.gang.key):
+            self.queue.add_after(view.gang.key, watching.GRACE_SECONDS)
+
+    def _on_pod(self, change: Change[Pod]) -> None:
+        pod = change.old if isinstance(change, Deleted) else change.new
+        bound = bool(pod.spec.node_name)
+        if bound or pod.finished or isinstance(change, Deleted):
+            self.window.settled(pod.metadata.uid, bound=bound)
+
     def _try_refused_again(self) -> None:
         for key in self.placer.refused():
             self.queue.add(key)
@@ -118,21 +177,23 @@ class Reconciler:
                 return None
             case Place():
                 return self.placer.ask(view, step)
-            case Begin(reservation):
-                await self._set_state(reservation, State.LIFTING)
             case Lift(lifts):
                 await self._lift(view, lifts)
-            case Close(reservation):
-                await self._set_state(reservation, State.BOUND)
+            case Evict(members):
+                await self._evict(view, members)
             case Expire(reservation):
                 await self._give_back(view, reservation)
-            case Trim(reservation, stale):
-                await self._trim(view, reservation, stale)
+            case Trim(reservation, slots) | Repair(reservation, slots):
+                await self._take_out(view, reservation, slots, failed=isinstance(step, Repair))
+            case Begin() | Extend() | Close() | Abandon():
+                await self._set_state(step)
         return None
 
     async def _lift(self, view: GangView, lifts: tuple[tuple[Member, str], ...]) -> None:
         moving = self.placer.moving(view.gang.key)
-        requests = [partial(self._lift_one, m, node) for m, node in lifts if m.slot not in moving]
+        still = [(m, node) for m, node in lifts if m.slot not in moving]
+        now = still[: self.window.grant(view.gang.key, len(still))]
+        requests = [partial(self._lift_one, m, node) for m, node in now]
         with self.placer.lifting(view.gang.key):
             failures = await pace.all_of(requests, LIFTS_AT_ONCE)
         for error in failures:
@@ -145,27 +206,72 @@ class Reconciler:
         if self._fenced() is None:
             return
         patch = pinning.lift(member.pod, node)
-        answer = await self._client.json_patch(PODS, meta.name, patch, meta.namespace)
+        self.window.lifted(meta.uid)
+        try:
+            answer = await self._client.json_patch(PODS, meta.name, patch, meta.namespace)
+        except ApiError:
+            self.window.settled(meta.uid, bound=False)
+            raise
         self._pods.observe(answer)
 
-    async def _set_state(self, reservation: Reservation, state: State) -> None:
+    async def _evict(self, view: GangView, members: tuple[Member, ...]) -> None:
+        rolled_back = view.reservation is not None and view.reservation.state is State.ROLLED_BACK
+        requests = [partial(self._evict_one, m.pod, bound=rolled_back) for m in members]
+        failures = await pace.all_of(requests, LIFTS_AT_ONCE)
+        for error in failures:
+            if not isinstance(error, NotFound | Conflict):
+                raise error
+
+    async def _evict_one(self, pod: Pod, *, bound: bool) -> None:
+        """Delete a pod; unless it is to go though it be `bound`, only as it was last seen."""
+        meta = pod.metadata
+        if self._fenced() is None:
+            return
+        _log.info("%s/%s: taken back", meta.namespace, meta.name)
+        how = Deletion(uid=meta.uid, resource_version="" if bound else meta.resource_version)
+        await self._client.delete(PODS, meta.name, meta.namespace, how)
+
+    async def _set_state(self, step: _Move) -> None:
+        reservation = step.reservation
         meta = reservation.metadata
         body: JsonObject = {
             # Guards against a successor that has moved it on while we thought we still led.
             "metadata": {"resourceVersion": meta.resource_version},
-            "status": {"state": state.value},
+            "status": {**self._said(step), "attempt": reservation.spec.attempt},
         }
         answer = await self._client.merge_patch(
             RESERVATIONS, meta.name, body, meta.namespace, subresource="status"
         )
         self._reservations.observe(answer)
 
-    async def _trim(
-        self, view: GangView, reservation: Reservation, stale: frozenset[SlotKey]
+    def _said(self, step: _Move) -> JsonObject:
+        """Write down what becomes of a reservation by a step."""
+        now, size = self._clock.now(), step.reservation.size
+        seconds = SPARE_SECONDS + 2.0 * self.window.seconds(size)
+        bind_by = timestamp(now + watching.PATIENCE + timedelta(seconds=seconds))
+        match step:
+            case Begin():
+                return {"state": State.LIFTING.value, "bindBy": bind_by}
+            case Extend(reservation):
+                return {"state": reservation.state.value, "bindBy": bind_by}
+            case Close():
+                return {"state": State.BOUND.value}
+            case Abandon(reservation, message):
+                meta, wait = reservation.metadata, watching.pause(reservation.spec.attempt)
+                _log.warning("%s/%s: rolled back: %s", meta.namespace, meta.name, message)
+                return {
+                    "state": State.ROLLED_BACK.value,
+                    "retryAt": timestamp(now + wait),
+                    "message": message,
+                }
+
+    async def _take_out(
+        self, view: GangView, reservation: Reservation, slots: frozenset[SlotKey], *, failed: bool
     ) -> None:
         meta = reservation.metadata
-        homes = booking.homes(reservation, without=stale)
-        body = booking.trimmed(reservation, stale, self.world.standing(view.gang, homes))
+        homes = booking.homes(reservation, without=slots)
+        write = booking.repaired if failed else booking.trimmed
+        body = write(reservation, slots, self.world.standing(view.gang, homes))
         answer = await self._client.merge_patch(RESERVATIONS, meta.name, body, meta.namespace)
         self._reservations.observe(answer)
 

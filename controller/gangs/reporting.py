@@ -27,14 +27,14 @@ def status(
     """Give the gang's status as `gangs` would write it: all but what `workloads` says.
 
     `refusal` is the engine's, or what the API server said when the plan was written down;
-    `unheeded` are levels that it would like and that are none.
+    `unheeded` says what it would like and nobody heeds.
     """
     reason, message = _reason(view, step, refusal)
     scheduled = "True" if reason == names.REASON_BOUND else "False"
     reservation = view.reservation
     return PodGangStatus(
         phase=_phase(view),
-        placement_score=reservation.spec.score if reservation else None,
+        placement_score=reservation.spec.score if reservation and reservation.size else None,
         conditions=[
             _condition(view, names.SCHEDULED, (scheduled, reason, message), now),
             *_placed(view, now, unheeded),
@@ -67,14 +67,14 @@ def _condition(view: GangView, kind: str, said: tuple[str, str, str], now: datet
 
 def _placed(view: GangView, now: datetime, unheeded: str) -> Iterator[Condition]:
     """Tell where the gang's room is, how good a place that is, and what was broken for it."""
-    spec = view.reservation.spec if view.reservation else None
+    spec = view.reservation.spec if view.reservation and view.reservation.size else None
     if spec is None or spec.score is None:
         return
     message = f"in {spec.domain or 'no one domain'}: score {spec.score:.2f}"
     if spec.fragmentation is not None:
         message += f", fragmentation {spec.fragmentation:.2f}"
     if unheeded:
-        message += f"; its topology has no level {unheeded}, which is not heeded"
+        message += f"; {unheeded}"
     yield _condition(view, names.PLACED, ("True", names.REASON_PLACED, message), now)
 
 
@@ -120,7 +120,7 @@ def _reason(view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> 
 
 def _phase(view: GangView) -> Phase:
     reservation = view.reservation
-    if reservation is None or reservation.state is State.HELD:
+    if reservation is None or reservation.state in (State.HELD, State.ROLLED_BACK):
         return Phase.RUNNING if _runs(view) else Phase.PENDING
     return Phase.RUNNING if _runs(view) else Phase.STARTING
 

@@ -8,13 +8,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import contextmanager
 from typing import Final
 
+import msgspec
+
 from api.streams import DaemonSet, Node, Pod
 from controller.gangs import stocktaking
+from controller.gangs.shelves import Shelves, stocked
 from controller.gangs.stocktaking import Spoken
 from controller.gangs.views import GangView, Reservation, SlotKey
 from kube.cache import Change, Deleted
 from kube.objects import Key
 from scheduler import saving
+from scheduler.filters.counted import merged
 from scheduler.requests import GangRequest
 from scheduler.saving import Saved
 from scheduler.snapshot import Hold, Snapshot
@@ -33,7 +37,11 @@ class Stockroom:
         look: Callable[[Key], GangView | None],
         left_by: Callable[[Key], Reservation | None],
         levels: Sequence[Levels],
+        shelves: Shelves | None = None,
     ) -> None:
+        self._shelves = shelves or Shelves()
+        self._nodes: dict[str, Node] = {}  # as they say themselves what they have
+        self._owed: set[Key] = set()  # pods that were counted with what their claims will take
         self._pods = pods
         self._look = look
         self._left_by = left_by
@@ -55,9 +63,13 @@ class Stockroom:
     def on_node(self, change: Change[Node]) -> None:
         """A node has changed."""
         if isinstance(change, Deleted):
-            self._stock.drop_node(change.old.metadata.name)
+            name = change.old.metadata.name
+            self._nodes.pop(name, None)
+            self._stock.drop_node(name)
+            self._stock.drop(_on_shelf(name))
         else:
-            self._stock.put_node(change.new)
+            self._nodes[change.new.metadata.name] = change.new
+            self._put_node(change.new)
 
     def on_daemonset(self, change: Change[DaemonSet]) -> None:
         """A DaemonSet has changed."""
@@ -72,14 +84,16 @@ class Stockroom:
     ) -> Snapshot:
         """Take stock. Slots that are `moving` do not count: what is planned takes their place."""
         self._stock.arrange(levels)
-        for gang in self._changed_gangs:
-            self._count(gang)
-        self._changed_gangs.clear()
-        for pod in self._changed_pods:
-            self._put(pod, self._claim(pod))
-        self._changed_pods.clear()
+        for node in self._shelves.changed(self._nodes.values()):
+            self._put_node(node)
+        self._catch_up()
         with self._without(moving):
             return self._stock.snapshot()
+
+    def overdrawn(self, node: str) -> frozenset[str]:
+        """Name the resources of which a node has less than is spoken for there by now."""
+        self._catch_up()
+        return self._stock.overdrawn(node)
 
     def saved(
         self, requests: Iterable[GangRequest], moving: Set[tuple[Key, SlotKey]] = frozenset()
@@ -87,6 +101,17 @@ class Stockroom:
         """Give what the last snapshot was made of, and what is asked of it, for a file."""
         with self._without(moving):
             return saving.of_stock(self._stock, requests)
+
+    def _catch_up(self) -> None:
+        if self._shelves.moved:
+            self._shelves.moved = False
+            self._changed_pods |= self._owed
+        for gang in self._changed_gangs:
+            self._count(gang)
+        self._changed_gangs.clear()
+        for pod in self._changed_pods:
+            self._put(pod, self._claim(pod))
+        self._changed_pods.clear()
 
     def _count(self, gang: Key) -> None:
         """Count the gang's slots again, and its pods as far as no slot speaks for them."""
@@ -110,8 +135,21 @@ class Stockroom:
         self._changed_pods |= before.pods ^ now.pods
 
     def _claim(self, key: Key) -> Hold | None:
+        self._owed.discard(key)
         pod = self._pods.get(key)
-        return None if pod is None or key in self._speakers else stocktaking.hold_of(pod)
+        hold = None if pod is None or key in self._speakers else stocktaking.hold_of(pod)
+        owed = self._shelves.claimed(pod) if pod is not None and hold is not None else {}
+        if not owed or hold is None:
+            return hold
+        # Its claims have been met, or are about to be, and nobody has told us yet.
+        self._owed.add(key)
+        return msgspec.structs.replace(hold, need=merged(hold.need, owed))
+
+    def _put_node(self, node: Node) -> None:
+        shelf = self._shelves.on(node)
+        name = node.metadata.name
+        self._stock.put_node(stocked(node, shelf.has))
+        self._put(_on_shelf(name), Hold(name, shelf.taken) if shelf.taken else None)
 
     def _put(self, key: Hashable, hold: Hold | None) -> None:
         if hold is None:
@@ -133,3 +171,8 @@ class Stockroom:
         finally:
             for key, hold in held.items():
                 self._stock.put(key, hold)
+
+
+def _on_shelf(node: str) -> Hashable:
+    """Name the hold of what is taken on a node whoever is there: no pod's, and no gang's."""
+    return "on the shelf", node

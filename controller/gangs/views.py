@@ -27,8 +27,8 @@ class Reservation:
 
     @property
     def state(self) -> State:
-        """How far it has come."""
-        return self.status.state
+        """How far it has come; a status that is about an earlier try says nothing."""
+        return self.status.state if self.status.attempt == self.spec.attempt else State.HELD
 
     @property
     def ours(self) -> bool:
@@ -71,7 +71,7 @@ class GangView:
 
     `base_started` is true for a gang that waits for no other. `lost` names reserved nodes that do
     not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by the
-    names that the gang has for them.
+    names that the gang has for them. `stranded` are the slots of lifted members whose node is gone.
     """
 
     gang: Gang
@@ -80,6 +80,7 @@ class GangView:
     base_started: bool
     lost: frozenset[str] = frozenset()
     cliques: Mapping[str, PodClique] = field(default_factory=dict)
+    stranded: frozenset[SlotKey] = frozenset()
 
     def of_clique(self, name: str) -> list[Member]:
         """List the members of one clique, by index."""

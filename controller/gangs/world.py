@@ -12,16 +12,19 @@ from controller.gangs import asking, plain_slots, spreading, standing
 from controller.gangs.asking import Around
 from controller.gangs.deciding import has_started
 from controller.gangs.owners import Owners
+from controller.gangs.shelves import Shelves
 from controller.gangs.standing import Standing
 from controller.gangs.stockroom import Stockroom
 from controller.gangs.stocktaking import claim
 from controller.gangs.supplies import ByKey, Sources, Supplies
 from controller.gangs.topologies import Topologies
-from controller.gangs.views import GangView, Reservation, members_of
+from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
 from controller.podgang import Gang, read_gang
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.objects import Key
+from scheduler import needs
 from scheduler.eligible import Constraints, obstacle
+from scheduler.requests import GangRequest, Kin
 
 _log = logging.getLogger(__name__)
 
@@ -57,11 +60,13 @@ class World:
         self.nodes, self.pods = caches.nodes, caches.pods
         self.pod_map: Mapping[Key, Pod] = ByKey(self.pods)
         levels = [network.levels for network in self.topologies.networks]
-        self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels)
-        self.supplies = Supplies(self.stockroom.on_daemonset, self._more_room)
+        shelves = Shelves()
+        self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels, shelves)
+        self.supplies = Supplies(self.stockroom.on_daemonset, self._more_room, shelves)
         self._tell = touched
         self._freed = freed
         self._gangs: dict[Key, Gang] = {}
+        self._kin: dict[Key, Kin] = {}
         self._reservations: dict[Key, Reservation] = {}
         self._gangs_of_set: dict[str, set[Key]] = {}  # by its UID
         self._gang_of_pod: dict[Key, Key] = {}
@@ -97,7 +102,7 @@ class World:
 
     def _view(self, gang: Gang, *, base_started: bool) -> GangView:
         view = self._drawn(gang, base_started=base_started)
-        return replace(view, lost=self._lost(view))
+        return replace(view, lost=self._lost(view), stranded=self._stranded(view))
 
     def _drawn(self, gang: Gang, *, base_started: bool) -> GangView:
         cliques = self._owners.cliques_of(gang)
@@ -116,7 +121,7 @@ class World:
         )
 
     def unheeded(self, gang: Gang) -> str:
-        """Name the levels that the gang would like and that are none."""
+        """Say what the gang would like and nobody heeds."""
         base = self._gangs.get(gang.base) if gang.base else None
         return asking.unheeded(gang, base, self.topologies.networks)
 
@@ -131,13 +136,15 @@ class World:
         return standing.of(homes, nodes, self._keys[network.name])
 
     def _apart_from(self, gang: Gang) -> Iterator[Gang]:
-        asked = spreading.wish(gang)
-        if asked is None:
+        asked = spreading.wishes(gang)
+        if not asked:
             return
-        of_set = self._gangs_of_set.get(gang.metadata.controller_uid, ())
-        keys = of_set if asked.others is None else self._gangs
-        for key in sorted(keys):
-            if spreading.concerns(asked, gang, self._gangs[key]):
+        asking = GangRequest(*gang.key, (), kin=spreading.kin(gang))
+        owner = gang.metadata.controller_uid
+        of_set = owner and all(each.among is None for each in asked)
+        for key in sorted(self._gangs_of_set.get(owner, ()) if of_set else self._gangs):
+            kin = self._kin[key]
+            if key != gang.key and any(each.concerns(asking, key[0], kin) for each in asked):
                 yield self._gangs[key]
 
     def orphan(self, key: Key) -> Reservation | None:
@@ -166,14 +173,26 @@ class World:
         return has_started(self._view(base, base_started=True))
 
     def _lost(self, view: GangView) -> frozenset[str]:
-        """Name reserved nodes that would not take their pod now."""
+        """Name reserved nodes that would not take their pod now, or have its room no more.
+
+        Whoever came there since the plan was made, their room counts beside that of our slots.
+        """
         nodes = view.nodes_by_slot()
+        gated = [(m.pod, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
+        short = {node: self.stockroom.overdrawn(node) for node in {node for _, node in gated}}
         return frozenset(
-            nodes[member.slot]
-            for member in view.members
-            if member.gated
-            and member.slot in nodes
-            and self._refuses(nodes[member.slot], self._constraints(member.pod))
+            node
+            for pod, node in gated
+            if self._refuses(node, self._constraints(pod))
+            or (short[node] and not short[node].isdisjoint(needs.of_pod(pod)))
+        )
+
+    def _stranded(self, view: GangView) -> frozenset[SlotKey]:
+        """Name the slots of lifted pods that are tied to a node which is gone."""
+        return frozenset(
+            member.slot
+            for member in view.unbound()
+            if (node := pinned_node(member.pod)) and self.nodes.get("", node) is None
         )
 
     def _constraints(self, pod: Pod) -> Constraints:
@@ -197,6 +216,7 @@ class World:
         self._touched(key)
 
     def _forget(self, gang: Gang) -> None:
+        del self._kin[gang.key]
         # A pod or a clique may have moved to another gang by now.
         for _, pod in gang.references():
             if self._gang_of_pod.get(pod) == gang.key:
@@ -214,6 +234,7 @@ class World:
 
     def _learn(self, gang: Gang) -> None:
         self._gangs[gang.key] = gang
+        self._kin[gang.key] = spreading.kin(gang)
         if gang.metadata.controller_uid:
             self._gangs_of_set.setdefault(gang.metadata.controller_uid, set()).add(gang.key)
         for _, pod in gang.references():

@@ -48,7 +48,8 @@ def booked(node_name: str, gpus: str, state: State, version: int) -> JsonObject:
         "deadline": "2030-01-01T00:00:00Z",
         "groups": [group],
     }
-    return bare("Reservation", "demo-0", version, spec=spec, status={"state": state.value})
+    status: JsonObject = {"state": state.value, "bindBy": "2030-01-01T00:00:00Z"}
+    return bare("Reservation", "demo-0", version, spec=spec, status=status)
 
 
 def see(s: Scene, pod: Pod, reserved: JsonObject) -> None:

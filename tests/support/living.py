@@ -108,14 +108,16 @@ class Cluster:
     client: Client
     namespace: str
 
-    async def until(self, attempt: Callable[[], Awaitable[T | None]], what: str) -> T:
+    async def until(
+        self, attempt: Callable[[], Awaitable[T | None]], what: str, patience: float = PATIENCE
+    ) -> T:
         """Try until the attempt gives something; fail saying what was waited for."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience):
                 while (found := await attempt()) is None:
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise AssertionError(f"not within {PATIENCE:.0f} s: {what}") from None
+            raise AssertionError(f"not within {patience:.0f} s: {what}") from None
         return found
 
     async def running(self, name: str, *, gangs: int = 0, without: str = "") -> SetSeen:

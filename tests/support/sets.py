@@ -1,7 +1,7 @@
 """Builders of sets, gangs and reservations as the controllers see them."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -98,8 +98,9 @@ def reservation(
     state: State = State.HELD,
     deadline: datetime = NOW,
     name: str = "demo-0",
+    bind_by: datetime | None = NOW + timedelta(days=10),
 ) -> Reservation:
-    """A reservation of these slots; one GPU each."""
+    """A reservation of these slots; one GPU each. What was lifted has time until `bind_by`."""
     groups = [
         {
             "name": group,
@@ -116,7 +117,7 @@ def reservation(
     return Reservation(
         Meta(name=name, namespace="default", uid=f"uid-rsv-{name}", resource_version="7"),
         ReservationSpec.model_validate(spec),
-        ReservationStatus(state=state),
+        ReservationStatus(state=state, bind_by=timestamp(bind_by) if bind_by else ""),
     )
 
 

@@ -1,0 +1,161 @@
+"""Pods that were lifted and cannot be bound: found another place, or taken back with their gang."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import pytest
+
+from api import names
+from api.jsons import JsonObject
+from api.reservation import State
+from api.streams import Pod
+from controller.gangs.views import Reservation, pinned_node
+from kube.clock import SystemClock
+from kube.resources import NODES, PODS
+from penstock.lab import daemons
+from penstock.lab.folders import Folder
+from penstock.lab.nodes import create_nodes, make_nodes
+from penstock.lab.state import Lab
+from tests.support.living import Cluster, Kubectl, engine_set
+
+pytestmark = pytest.mark.cluster
+
+BOUND_LATE = 120.0  # seconds: longer than a pod may take to be bound and a gang is kept half
+
+
+@contextmanager
+def asleep(lab: Lab) -> Iterator[None]:
+    """Have kube-scheduler do nothing meanwhile."""
+    pid = daemons.started(Folder(lab.name, lab.directory))["kube-scheduler"].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def vanished(cluster: Cluster, lab: Lab, name: str) -> AsyncIterator[None]:
+    """Take a node away, and bring it back as it was made at last."""
+    await cluster.client.delete(NODES, name)
+    try:
+        yield
+    finally:
+        await back(cluster, lab, name)
+
+
+async def back(cluster: Cluster, lab: Lab, name: str, label: str = "") -> None:
+    now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    (body,) = [b for b in make_nodes(lab.spec, now) if named(b) == name]
+    await create_nodes(cluster.client, [body])
+    if label:
+        await cluster.client.merge_patch(NODES, name, {"metadata": {"labels": {label: "yes"}}})
+
+
+def named(body: JsonObject) -> str:
+    metadata = body["metadata"]
+    assert isinstance(metadata, dict)
+    return str(metadata["name"])
+
+
+async def lifted(cluster: Cluster, set_name: str, count: int) -> dict[str, Pod]:
+    """Wait until all pods of the set are released; gives them by node."""
+
+    async def attempt() -> dict[str, Pod] | None:
+        pods = await cluster.pods(set_name, count)
+        return {pinned_node(p): p for p in pods} if not any(p.gates for p in pods) else None
+
+    return await cluster.until(attempt, f"{count} pods of {set_name} lifted")
+
+
+async def reservation(cluster: Cluster, state: State, patience: float) -> Reservation:
+    async def attempt() -> Reservation | None:
+        found = await cluster.reservations()
+        return found[0] if found and found[0].state is state else None
+
+    return await cluster.until(attempt, f"a reservation that says {state}", patience)
+
+
+async def test_a_pod_whose_node_vanishes_before_it_is_bound_gets_another_and_no_other_pod_moves(
+    cluster: Cluster, kubectl: Kubectl, lab: Lab
+) -> None:
+    await cluster.label_nodes("vanish-test", count=3)
+    with asleep(lab):
+        kubectl.apply(engine_set("vanish", pods=2, gpus=8, selector="vanish-test"))
+        before = await lifted(cluster, "vanish", 2)
+        gone, stays = sorted(before)
+        async with vanished(cluster, lab, gone):
+
+            async def replaced() -> dict[str, Pod] | None:
+                pods = await lifted(cluster, "vanish", 2)
+                return pods if gone not in pods else None
+
+            after = await cluster.until(replaced, "another pod on another node")
+    assert after[stays].metadata.uid == before[stays].metadata.uid
+    await cluster.running("vanish")
+    booked = await reservation(cluster, State.BOUND, 10)
+    assert booked.spec.repairs == 1
+    assert {slot.node for _, slot, _ in booked.slots()} == after.keys()
+
+
+@pytest.mark.long
+async def test_a_pod_whose_room_was_stolen_after_the_lift_gets_other_room(
+    cluster: Cluster, kubectl: Kubectl, lab: Lab
+) -> None:
+    await cluster.label_nodes("stolen-test", count=3)
+    with asleep(lab):
+        kubectl.apply(engine_set("stolen", pods=2, gpus=8, selector="stolen-test"))
+        before = await lifted(cluster, "stolen", 2)
+        victim, stays = sorted(before)
+        await steal(cluster, victim)
+    seen = await bound_elsewhere(cluster, victim)
+    assert seen[stays].metadata.uid == before[stays].metadata.uid
+    booked = await reservation(cluster, State.BOUND, 10)
+    assert booked.spec.repairs == 1
+
+
+async def steal(cluster: Cluster, node: str) -> None:
+    """Put a pod there that asks nobody."""
+    container: JsonObject = {
+        "name": "thief", "image": "registry.example/thief:1.0",
+        "resources": {"limits": {"nvidia.com/gpu": "8"}},
+    }  # fmt: skip
+    body: JsonObject = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "thief"},
+        "spec": {"nodeName": node, "containers": [container]},
+    }  # fmt: skip
+    await cluster.client.create(PODS, body, cluster.namespace)
+
+
+async def bound_elsewhere(cluster: Cluster, node: str) -> dict[str, Pod]:
+    async def attempt() -> dict[str, Pod] | None:
+        pods = await cluster.pods("stolen", 2)
+        found = {pod.spec.node_name: pod for pod in pods}
+        return found if "" not in found and node not in found else None
+
+    return await cluster.until(attempt, "both pods on other nodes", BOUND_LATE)
+
+
+@pytest.mark.long
+async def test_a_gang_without_another_place_is_rolled_back_whole_and_runs_when_there_is_one(
+    cluster: Cluster, kubectl: Kubectl, lab: Lab
+) -> None:
+    await cluster.label_nodes("rolled-test", count=2)
+    kubectl.apply(engine_set("rolled", pods=2, gpus=8, selector="rolled-test"))
+    with asleep(lab):
+        first = await lifted(cluster, "rolled", 2)
+        gone, stays = sorted(first)
+        async with vanished(cluster, lab, gone):
+            assert (await reservation(cluster, State.LIFTING, 10)).spec.attempt == 0
+            kept = await reservation(cluster, State.ROLLED_BACK, BOUND_LATE)
+            assert "no other" in kept.status.message
+            pods = await cluster.pods("rolled", 2)
+            assert all(pod.gates == (names.GATE,) for pod in pods), "nothing of it is left released"
+            gang = await cluster.gang("rolled-0", reason=names.REASON_ROLLED_BACK)
+            assert "tried again at" in gang.message
+    await cluster.client.merge_patch(NODES, gone, {"metadata": {"labels": {"rolled-test": "yes"}}})
+    seen = await cluster.running("rolled")
+    assert {pod.spec.node_name for pod in seen.pods.values()} == {gone, stays}
+    assert (await reservation(cluster, State.BOUND, 10)).spec.attempt == 1
