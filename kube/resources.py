@@ -83,6 +83,12 @@ RESOURCE_CLAIMS: Final = Resource(
 CLAIM_TEMPLATES: Final = Resource(
     "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", namespaced=True
 )
+DEVICE_CLASSES: Final = Resource(
+    "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False
+)
+DEVICE_SLICES: Final = Resource(
+    "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False
+)
 COMPUTE_DOMAINS: Final = Resource(
     "resource.nvidia.com", "v1beta1", "computedomains", "ComputeDomain", namespaced=True
 )

@@ -6,14 +6,20 @@ from typing import Final, TypeAlias
 
 from api.claims import (
     DeviceClaim,
+    DeviceClaimSpec,
+    DeviceTemplate,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
     TopologyTerm,
 )
+from api.quantities import Amounts
 from api.streams import Expression, NodeSelector, Pod, Term
 from scheduler import residents
-from scheduler.filters.constraints import Claimed
+from scheduler.filters.constraints import Claimed, Common
+from scheduler.filters.counted import merged
+from scheduler.filters.devices import Devices
+from scheduler.filters.disks import NO_PROVISIONER, Disks, class_of
 from scheduler.filters.selecting import NAME_FIELD
 
 Key: TypeAlias = tuple[str, str]  # namespace and name
@@ -24,8 +30,10 @@ VOLUMES_LEFT: Final = "volumes"
 
 _BOUND: Final = "pv.kubernetes.io/bind-completed"
 _CHOSEN: Final = "volume.kubernetes.io/selected-node"
-_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-_NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
+_NOTHING: Final = Claimed()
+_NOWHERE: Final = Claimed((NOWHERE,))
+_DEVICES_LEFT: Final = Claimed(left=(DEVICES_LEFT,))
+_VOLUMES_LEFT: Final = Claimed(left=(VOLUMES_LEFT,))
 # Older labels first, and what stands in for each of them on nodes.
 _ZONES: Final[Mapping[str, str]] = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
@@ -37,61 +45,112 @@ _ZONES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class Claims:
-    """What there is in a cluster to claim, and who has claimed it."""
+    """What there is in a cluster to claim, and who has claimed it.
 
-    claims: Mapping[Key, PersistentVolumeClaim] = field(default_factory=dict)
-    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    classes: Mapping[str, StorageClass] = field(default_factory=dict)
-    devices: Mapping[Key, DeviceClaim] = field(default_factory=dict)
+    A kind that nobody can look up is None; what it would tell is left to kube-scheduler.
+    """
+
+    claims: Mapping[Key, PersistentVolumeClaim] | None = field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] | None = field(default_factory=dict)
+    classes: Mapping[str, StorageClass] | None = field(default_factory=dict)
+    devices: Mapping[Key, DeviceClaim] | None = field(default_factory=dict)
+    templates: Mapping[Key, DeviceTemplate] | None = field(default_factory=dict)
+    disks: Disks | None = None
+    offered: Devices | None = None
 
     def of(self, pod: Pod) -> Claimed:
         """Tell what the pod's claims say of nodes, and what only kube-scheduler will tell."""
-        namespace = pod.metadata.namespace
-        nodes: list[NodeSelector] = []
-        left: list[str] = []
-        for name in residents.claims(pod.spec, pod.metadata.name):
-            found, unknown = self._volume(self.claims.get((namespace, name)))
-            nodes += found
-            left += [VOLUMES_LEFT] if unknown else []
-        for device in pod.spec.resource_claims:
-            given = self.devices.get((namespace, device.resource_claim_name))
-            allocation = given.status.allocation if given else None
-            if allocation is None:
-                left.append(DEVICES_LEFT)
-            elif allocation.node_selector is not None:
-                nodes.append(allocation.node_selector)
-        return Claimed(tuple(dict.fromkeys(nodes)), tuple(dict.fromkeys(left)))
+        parts = [*self._volumes_of(pod), *self._devices_of(pod)]
+        if not parts:
+            return _NOTHING
+        nodes = (selector for part in parts for selector in part.nodes)
+        left = (name for part in parts for name in part.left)
+        takes: Amounts = {}
+        for part in parts:
+            takes = merged(takes, part.takes)
+        common = {each.name: each for part in parts for each in part.common}
+        return Claimed(
+            tuple(dict.fromkeys(nodes)), tuple(dict.fromkeys(left)), takes, tuple(common.values())
+        )
 
-    def _volume(self, claim: PersistentVolumeClaim | None) -> tuple[list[NodeSelector], bool]:
+    def _volumes_of(self, pod: Pod) -> Iterator[Claimed]:
+        namespace = pod.metadata.namespace
+        for name in residents.claims(pod.spec, pod.metadata.name):
+            if self.claims is None:
+                yield _VOLUMES_LEFT
+            else:
+                yield self._volume(self.claims.get((namespace, name)))
+
+    def _volume(self, claim: PersistentVolumeClaim | None) -> Claimed:
         if claim is None or claim.metadata.deletion_timestamp or claim.status.phase == "Lost":
-            return [NOWHERE], False
+            return _NOWHERE
         notes, named = claim.metadata.annotations, claim.spec.volume_name
         if named and _BOUND in notes:
-            volume = self.volumes.get(named)
-            return [NOWHERE] if volume is None else list(_reached(volume)), False
-        kind = self.classes.get(notes.get(_CLASS, claim.spec.storage_class_name or ""))
+            return self._at(named)
+        if self.classes is None:
+            return _VOLUMES_LEFT
+        kind = self.classes.get(class_of(claim))
         if named or kind is None or kind.volume_binding_mode != "WaitForFirstConsumer":
-            return [NOWHERE], False  # others bind it, and until then the pod is not bound
-        return ([_only(notes[_CHOSEN])] if _CHOSEN in notes else self._to_be(kind)), True
+            return _NOWHERE  # others bind it, and until then the pod is not bound
+        if _CHOSEN in notes:
+            return Claimed((_only(notes[_CHOSEN]),), (VOLUMES_LEFT,))
+        return self._to_be(claim, kind)
 
-    def _to_be(self, kind: StorageClass) -> list[NodeSelector]:
+    def _at(self, volume: str) -> Claimed:
+        if self.volumes is None:
+            return _VOLUMES_LEFT
+        found = self.volumes.get(volume)
+        return _NOWHERE if found is None else Claimed(tuple(_reached(found)))
+
+    def _to_be(self, claim: PersistentVolumeClaim, kind: StorageClass) -> Claimed:
         """Tell where a volume of this class can be made, or waits for somebody to claim it."""
-        if kind.provisioner != _NO_PROVISIONER:
+        if kind.provisioner != NO_PROVISIONER:
             terms = tuple(map(_allowed, kind.allowed_topologies))
-            return [NodeSelector(terms)] if terms else []
-        free = [
-            list(_affine(volume))
-            for volume in self.volumes.values()
-            if volume.status.phase == "Available"
-            and volume.spec.storage_class_name == kind.metadata.name
-        ]
-        if not all(free):
-            return []  # one of them is reached from everywhere
-        return [
-            NodeSelector(
-                tuple(dict.fromkeys(t for [each] in free for t in each.node_selector_terms))
-            )
-        ]
+            return Claimed((NodeSelector(terms),) if terms else (), (VOLUMES_LEFT,))
+        if self.volumes is None or self.disks is None:
+            return _VOLUMES_LEFT
+        kept = self.disks.kept_for(claim)
+        return self._at(kept) if kept else Claimed(takes=self.disks.takes(claim))
+
+    def _devices_of(self, pod: Pod) -> Iterator[Claimed]:
+        namespace = pod.metadata.namespace
+        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+        for device in pod.spec.resource_claims:
+            name = device.resource_claim_name or made.get(device.name, "")
+            if name is None:
+                continue  # the template asks for nothing
+            if self.devices is None:
+                yield _DEVICES_LEFT
+                continue
+            claim = self.devices.get((namespace, name))
+            if device.resource_claim_name or claim is not None:
+                yield self._claim(claim, of_pod=not device.resource_claim_name)
+            else:
+                yield self._made_from((namespace, device.resource_claim_template_name))
+
+    def _claim(self, claim: DeviceClaim | None, *, of_pod: bool) -> Claimed:
+        """Tell what a claim says; one that was made for a pod alone is nobody else's."""
+        if claim is None or claim.metadata.deletion_timestamp is not None:
+            return _NOWHERE  # kube-scheduler waits for one that is there to stay
+        allocation = claim.status.allocation
+        if allocation is None:
+            return self._asked(claim.spec, "" if of_pod else claim.metadata.name)
+        return Claimed((allocation.node_selector,) if allocation.node_selector else ())
+
+    def _made_from(self, template: Key) -> Claimed:
+        if self.templates is None:
+            return _DEVICES_LEFT
+        found = self.templates.get(template)
+        return _NOWHERE if found is None else self._asked(found.spec.spec, "")
+
+    def _asked(self, spec: DeviceClaimSpec, name: str) -> Claimed:
+        if self.offered is None:
+            return _DEVICES_LEFT
+        asked = self.offered.asked(spec)
+        left = (DEVICES_LEFT,) if asked.left else ()
+        if not name:
+            return Claimed(left=left, takes=asked.takes)
+        return Claimed(left=left, common=(Common(name, asked.takes, asked.local),))
 
 
 def _reached(volume: PersistentVolume) -> Iterator[NodeSelector]:

@@ -1,13 +1,14 @@
 """What a pod demands of a node beside room, as a value that pods of one clique share."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final, TypeAlias
 
 from typing_extensions import override
 
 from api import names
+from api.quantities import Amounts
 from api.streams import (
     Expression,
     LabelSelector,
@@ -19,6 +20,7 @@ from api.streams import (
     Toleration,
 )
 from scheduler import residents
+from scheduler.filters.counted import merged
 from scheduler.filters.selecting import Labels, holds
 
 Requirements: TypeAlias = tuple[Expression, ...]
@@ -91,11 +93,37 @@ class HardSpread:
 
 
 @dataclass(frozen=True)
+class Common:
+    """A claim to devices that nobody has met yet and that several pods may use.
+
+    If it is `local`, they must all be on the node that has the devices.
+    """
+
+    name: str
+    takes: Amounts
+    local: bool
+
+
+@dataclass(frozen=True)
 class Claimed:
-    """What a pod's claims say of nodes: each selector must hold; `left` names what is not known."""
+    """What a pod's claims say of nodes: each selector must hold; `left` names what is not known.
+
+    `takes` is what they take of the node by number, beside resources; claims that other pods may
+    use too are in `common`, by name.
+    """
 
     nodes: tuple[NodeSelector, ...] = ()
     left: tuple[str, ...] = ()
+    takes: Amounts = field(default_factory=dict)
+    common: tuple[Common, ...] = ()
+
+    @property
+    def needs(self) -> Amounts:
+        """All that is taken if nobody else uses any of the claims."""
+        found = self.takes
+        for each in self.common:
+            found = merged(found, each.takes)
+        return found
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,28 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from api.claims import DeviceClaim, PersistentVolume, PersistentVolumeClaim, StorageClass
+from api.claims import (
+    ClaimReference,
+    DeviceClaim,
+    DeviceTemplate,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from api.jsons import Json, JsonObject
-from api.streams import Node
+from api.streams import Node, Pod
 from scheduler.eligible import Constraints
-from scheduler.filters.claims import Claims
+from scheduler.filters.claims import NOWHERE, Claims
+from scheduler.filters.constraints import Claimed
+from scheduler.filters.devices import Devices
+from scheduler.filters.disks import Disks
 from scheduler.filters.masks import Masks
 from tests.support.clusters import node, pod
 
 ZONE = "topology.kubernetes.io/zone"
 OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+NOBODY: JsonObject = {"provisioner": "kubernetes.io/no-provisioner"}
 LAZY: JsonObject = {"volumeBindingMode": "WaitForFirstConsumer", "provisioner": "example.com/disk"}
 
 NODES = [
@@ -64,11 +75,14 @@ def known(
     )
 
 
+KEPT = ClaimReference("default", "data")
+DATA: Json = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "other"}]
+MOUNTING = pod("p", spec={"volumes": DATA})
+
+
 def usable(claims: Claims, nodes: list[Node] = NODES) -> tuple[str, tuple[str, ...]]:
     """The names of nodes that a pod with the claim may use, and what is left to kube-scheduler."""
-    data: Json = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "other"}]
-    mounting = pod("p", spec={"volumes": data})
-    constraints = Constraints.of(mounting, claims.of(mounting))
+    constraints = Constraints.of(MOUNTING, claims.of(MOUNTING))
     mask = Masks(nodes).mask(constraints)
     names = [each.metadata.name for each, ok in zip(nodes, mask, strict=True) if ok]
     return "".join(names), constraints.left
@@ -143,30 +157,29 @@ def test_an_unbound_claim_is_made_where_its_class_allows() -> None:
     assert usable(known(claim(kind="lazy"), None, somewhere)) == ("b", ("volumes",))
 
 
-def test_where_nobody_makes_volumes_one_that_is_nobodys_must_be_reached() -> None:
-    local = kind(provisioner="kubernetes.io/no-provisioner")
-    spec: JsonObject = {"storageClassName": "lazy"}
+def test_where_nobody_makes_volumes_one_is_taken_that_is_nobodys() -> None:
+    local = kind(**NOBODY)
+    asking, classes = claim(kind="lazy"), {"lazy": local}
+    disks = Disks(classes)
+    disks.put_claim(asking)
+    claims = Claims({("default", "data"): asking}, {}, classes, disks=disks)
+    found = claims.of(MOUNTING)
+    assert (found.nodes, found.left) == ((), ())
+    assert dict(found.takes) == {"volumes.penstock.dev:lazy 0": 1}
+    assert usable(known(asking, None, local)) == ("abc", ("volumes",))  # nobody has counted
 
-    def there(disk: str, phase: str) -> PersistentVolume:
-        terms: Json = [expressed("disk", "In", disk)]
-        raw = {
-            "metadata": {"name": f"{disk}-{phase}"},
-            "spec": {**spec, "nodeAffinity": {"required": {"nodeSelectorTerms": terms}}},
-            "status": {"phase": phase},
-        }
-        return msgspec.convert(raw, PersistentVolume)
 
-    def among(*volumes: PersistentVolume) -> Claims:
-        by_name = {each.metadata.name: each for each in volumes}
-        claims = {("default", "data"): claim(kind="lazy")}
-        return Claims(claims, by_name, {"lazy": local})
-
-    assert usable(among()) == ("", ("volumes",))
-    assert usable(among(there("ssd", "Available"))) == ("ac", ("volumes",))
-    assert usable(among(there("ssd", "Bound"), there("hdd", "Available"))) == ("b", ("volumes",))
-    raw = {"metadata": {"name": "x"}, "spec": spec, "status": {"phase": "Available"}}
-    everywhere = msgspec.convert(raw, PersistentVolume)
-    assert usable(among(there("hdd", "Available"), everywhere)) == ("abc", ("volumes",))
+def test_a_volume_that_is_kept_for_a_claim_is_what_must_be_reached() -> None:
+    local = kind(**NOBODY)
+    asking, classes = claim(kind="lazy"), {"lazy": local}
+    kept = msgspec.structs.replace(
+        volume(SSD), spec=msgspec.structs.replace(volume(SSD).spec, claim_ref=KEPT)
+    )
+    disks = Disks(classes)
+    disks.put_volume(kept)
+    claims = Claims({("default", "data"): asking}, {"disk-1": kept}, classes, disks=disks)
+    assert usable(claims) == ("ac", ())
+    assert dict(claims.of(MOUNTING).takes) == {}
 
 
 def test_an_unbound_claim_stays_with_the_node_that_was_chosen_for_it() -> None:
@@ -188,16 +201,84 @@ def test_a_claim_made_for_the_pod_is_found_by_both_names() -> None:
     assert found.left == ()
 
 
-def test_given_devices_tie_a_pod_to_their_nodes_and_others_are_left() -> None:
-    asked: Json = [{"name": "gpus", "resourceClaimName": "gpus"}]
-    mounting = pod("p", spec={"resourceClaims": asked})
-    chosen = {"nodeSelector": {"nodeSelectorTerms": [expressed("disk", "In", "hdd")]}}
-    raw = {"metadata": {"name": "gpus"}, "status": {"allocation": chosen}}
-    given = msgspec.convert(raw, DeviceClaim)
-    found = Claims(devices={("default", "gpus"): given}).of(mounting)
-    assert list(Masks(NODES).mask(Constraints.of(mounting, found))) == [False, True, False]
-    assert found.left == ()
-    assert Claims().of(mounting).left == ("devices",)
+GPUS = ("default", "gpus")
+ASKING: JsonObject = {
+    "devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]}
+}
+TWO = {"devices.penstock.dev/gpu": 2}
+GIVEN: JsonObject = {
+    "allocation": {"nodeSelector": {"nodeSelectorTerms": [expressed("disk", "In", "hdd")]}}
+}
+NAMED = pod("p", spec={"resourceClaims": [{"name": "x", "resourceClaimName": "gpus"}]})
+FROM_TEMPLATE: JsonObject = {"resourceClaims": [{"name": "x", "resourceClaimTemplateName": "gpus"}]}
+TEMPLATED = pod("p", spec=FROM_TEMPLATE)
+
+
+def devices(status: JsonObject | None = None, name: str = "gpus") -> DeviceClaim:
+    raw = {"metadata": {"name": name}, "spec": ASKING, "status": status or {}}
+    return msgspec.convert(raw, DeviceClaim)
+
+
+def template() -> DeviceTemplate:
+    return msgspec.convert({"metadata": {"name": "gpus"}, "spec": {"spec": ASKING}}, DeviceTemplate)
+
+
+def made(name: str | None) -> Pod:
+    """A pod for which a claim was made from its template, or none where none is needed."""
+    told: Json = [{"name": "x", "resourceClaimName": name}]
+    return pod("p", spec=FROM_TEMPLATE, status={"resourceClaimStatuses": told})
+
+
+def test_given_devices_tie_a_pod_to_their_nodes() -> None:
+    for asking, name in ((NAMED, "gpus"), (made("p-x-1"), "p-x-1")):
+        found = Claims(devices={("default", name): devices(GIVEN, name)}).of(asking)
+        assert list(Masks(NODES).mask(Constraints.of(asking, found))) == [False, True, False]
+        assert (found.left, dict(found.needs)) == ((), {})
+
+
+def test_devices_that_nobody_gave_yet_are_taken_by_number() -> None:
+    claims = Claims(
+        devices={GPUS: devices(), ("default", "p-x-1"): devices(None, "p-x-1")},
+        templates={GPUS: template()},
+        offered=Devices(),
+    )
+    for asking in (TEMPLATED, made("p-x-1"), made("not-seen-yet")):
+        assert claims.of(asking) == Claimed(takes=TWO)
+    found = claims.of(NAMED)
+    assert (dict(found.takes), [each.name for each in found.common]) == ({}, ["gpus"])
+    assert dict(found.needs) == TWO
+    assert claims.of(made(None)) == Claimed()
+
+
+def test_a_claim_or_template_that_is_not_there_keeps_a_pod_off_every_node() -> None:
+    claims = Claims(offered=Devices())
+    for asking in (NAMED, TEMPLATED):
+        found = claims.of(asking)
+        assert not Masks(NODES).mask(Constraints.of(asking, found)).any()
+    meta = msgspec.structs.replace(
+        devices().metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    going = msgspec.structs.replace(devices(), metadata=meta)
+    assert Claims(devices={GPUS: going}, offered=Devices()).of(NAMED).nodes == (NOWHERE,)
+
+
+def test_what_is_not_served_is_left_to_kube_scheduler() -> None:
+    waiting, bound = claim(kind="lazy"), claim("disk-1", notes=BOUND)
+    data = ("default", "data")
+    for claims in (
+        Claims(claims=None),
+        Claims({data: bound}, volumes=None),
+        Claims({data: waiting}, classes=None),
+        Claims({data: waiting}, {}, {"lazy": kind(**NOBODY)}, disks=None),
+    ):
+        assert usable(claims) == ("abc", ("volumes",))
+    for unknown in (
+        Claims(devices=None, templates={GPUS: template()}),
+        Claims(devices={GPUS: devices()}, templates=None),
+        Claims(devices={GPUS: devices()}, templates={GPUS: template()}, offered=None),
+    ):
+        for asking in (NAMED, TEMPLATED):
+            assert unknown.of(asking) == Claimed(left=("devices",))
 
 
 def test_what_nobody_looked_up_is_named_as_left() -> None:
