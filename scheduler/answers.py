@@ -144,7 +144,7 @@ class Widen:
 
 @dataclass(frozen=True)
 class Loosen:
-    """Let replicas share a domain of this level."""
+    """Let replicas be spread over this level less evenly."""
 
     level: str
 

@@ -15,6 +15,7 @@ __all__ = [
     "TAINTED",
     "VOLUMES",
     "Constraints",
+    "chosen",
     "obstacle",
 ]
 
@@ -27,12 +28,13 @@ def obstacle(node: Node, constraints: Constraints) -> str:
         return CORDONED
     if not all(tolerated(t, constraints.tolerations) for t in node.spec.taints if bars(t)):
         return TAINTED
-    if not _chosen(node, constraints):
+    if not chosen(node, constraints):
         return NOT_SELECTED
     return "" if all(selected(node, volume) for volume in constraints.volumes) else VOLUMES
 
 
-def _chosen(node: Node, constraints: Constraints) -> bool:
+def chosen(node: Node, constraints: Constraints) -> bool:
+    """Whether the pod's selector and required affinity choose the node."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in constraints.selector):
         return False

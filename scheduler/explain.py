@@ -136,10 +136,10 @@ def _apart(refusal: NoFit) -> str:
 
 
 def _spread(refusal: NoFit) -> str:
-    spread = refusal.gang.spread
-    word = level_word(spread.level) if spread else "domain"
+    levels = {each.level for each in refusal.gang.spread if each.hard}
+    word = level_word(levels.pop()) if len(levels) == 1 else "domain"
     return (
-        f"every {word} with room for {_pods(refusal)} has another replica of the set already"
+        f"every {word} with room for {_pods(refusal)} has as many replicas already as may be there"
         f"{_near(refusal)}"
     )
 
@@ -283,7 +283,8 @@ def _help(remedy: Remedy) -> str:
             where = f" in {domain_text(domain)}" if domain else ""
             return f"; {_plural(count, 'more node')} like {like}{where} would do"
         case Loosen(level):
-            return f"; it would fit if replicas could share a {level_word(level)}"
+            word = level_word(level)
+            return f"; it would fit if a {word} could have more replicas than it may"
         case AskFewer():
             return ""
 

@@ -5,20 +5,21 @@
 3. No pod is on a node that one of its filters excludes, by what is on the node, or by the other
    pods of the plan.
 4. What must be close together is, with the gang's pods that were there before.
-5. Replicas that must keep apart do, from those that were there and from those of the plan.
+5. Replicas that must keep apart do: each leaves its domains as even as it asks for, counting those
+   that were there and those that came before it in the plan.
 """
 
 from collections.abc import Iterable
 from itertools import chain
 
-from api import names
 from scheduler.answers import Placement
 from scheduler.eligible import obstacle
+from scheduler.evenness import Evenness, domain_of
 from scheduler.filters.constraints import Constraints
 from scheduler.filters.together import Seating
 from scheduler.requests import GangRequest
 from scheduler.snapshot import Snapshot
-from scheduler.topology import Topology, path
+from scheduler.topology import Topology
 
 
 class BrokenPlanError(AssertionError):
@@ -46,7 +47,7 @@ class _Plan:
         self._last: dict[int, str] = {}  # gang, by row
         self._let_in: set[tuple[Constraints, int]] = set()
         self._seating = Seating(snapshot.masks)
-        self._families: dict[str, list[tuple[str, int]]] = {}
+        self._evenness = Evenness(snapshot)
 
     def add(self, placement: Placement) -> None:
         """Count what a placement takes, and see that each pod may be where it is."""
@@ -78,21 +79,9 @@ class _Plan:
 
     def apart(self, placement: Placement) -> None:
         """See that a replica that must keep apart from others does."""
-        spread = placement.gang.spread
-        if spread is None:
-            return
-        rows = {self._snapshot.row_of[placed.node] for placed in placement.placed}
-        family = self._families.setdefault(spread.family, []) if spread.family else []
-        if spread.hard:
-            others = {row for replica, row in family if replica != spread.replica}
-            known = self._snapshot.row_of
-            others |= {known[name] for name in spread.taken if name in known}
-            network = _network(self._snapshot, placement.gang)
-            here = {_domain(self._snapshot, network, row, spread.level) for row in rows}
-            there = {_domain(self._snapshot, network, row, spread.level) for row in others}
-            if (here & there) - {None}:
-                raise BrokenPlanError(f"{placement.gang.name} is not apart by {spread.level}")
-        family += [(spread.replica, row) for row in rows]
+        level = self._evenness.broken_by(placement)
+        if level:
+            raise BrokenPlanError(f"{placement.gang.name} is not apart by {level}")
 
     def _check_filters(self, placement: Placement, row: int, constraints: Constraints) -> None:
         reason = obstacle(self._snapshot.nodes[row], constraints)
@@ -135,7 +124,7 @@ def _close(snapshot: Snapshot, placement: Placement) -> None:
             and (cliques is None or anchor.clique in cliques)
         }
         network = _network(snapshot, gang)
-        found = {_domain(snapshot, network, row, level) for row in rows}
+        found = {domain_of(snapshot.nodes[row], network, level) for row in rows}
         if len(found) > 1 or None in found:
             raise BrokenPlanError(f"{gang.name} is not within one domain of {level}")
 
@@ -145,13 +134,3 @@ def _network(snapshot: Snapshot, gang: GangRequest) -> Topology:
     if network is None:
         raise BrokenPlanError(f"{gang.name} is placed in no topology")
     return network
-
-
-def _domain(snapshot: Snapshot, network: Topology, row: int, level: str) -> tuple[str, ...] | None:
-    """Name the domain of a level that a row is in, by the labels of its node."""
-    node = snapshot.nodes[row]
-    depth = network.depth_of(level)
-    if depth is not None:
-        found = path(node, network.keys[:depth])
-        return found if found[-1] else None
-    return (node.metadata.name,) if level == names.HOSTNAME_KEY else None

@@ -71,8 +71,10 @@ def question(request: GangRequest) -> Hashable:
         for wants in (request.minimum, request.extras)
         for shape in shapes(wants)
     ]
-    where = request.near, request.groups, request.topology, request.spread, request.zone
-    return tuple(asked), len(request.minimum), where, request.anchors
+    where = request.near, request.groups, request.topology, request.zone
+    # Without a wish to keep apart it makes no difference who asks.
+    kin = (request.spread, request.kin) if request.spread else ()
+    return tuple(asked), len(request.minimum), where, request.anchors, kin
 
 
 def _alike(one: Want, other: Want) -> bool:

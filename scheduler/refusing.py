@@ -88,9 +88,9 @@ def _wrong(survey: Survey) -> _Finding | None:
     for part, level in required:
         if level and survey.ranges(level) is None:
             return _Finding(Cause.LEVEL, part, level)
-    spread = request.spread
-    if spread is not None and spread.hard and survey.depths.get(spread.level, 0) == 0:
-        return _Finding(Cause.LEVEL, "", spread.level)
+    for spread in request.spread:
+        if spread.hard and survey.depths.get(spread.level, 0) == 0:
+            return _Finding(Cause.LEVEL, "", spread.level)
     crossed = crossing(request)
     if crossed:
         return _Finding(Cause.NESTING, crossed)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from api.quantities import Amounts
 from scheduler.eligible import Constraints
+from scheduler.filters.constraints import Requirements, selects
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,50 @@ class Anchor:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """Replicas of a set keep apart: each in a domain of this level that no sibling is in.
+class Sibling:
+    """A replica that was there before the plan, and the nodes that its gangs are on."""
 
-    `taken` are nodes of siblings. A hard one refuses what a soft one only avoids. Gangs of one plan
-    keep apart too if they are of one family and not of the same replica.
+    replica: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kin:
+    """Who a gang is to those that keep apart from others.
+
+    All gangs of one replica count once: a gang does not keep apart from those of its own.
+    """
+
+    replica: str = ""
+    family: str = ""  # its set; empty for one of none
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How evenly replicas are to be spread over the domains of a level.
+
+    No domain that a gang goes to may then have more than `skew` replicas more than the one that has
+    fewest. A hard one refuses what a soft one only avoids. Which domains count, and how, is said by
+    the rest, as it is for pods. Gangs of one plan count for those that come after them.
     """
 
     level: str
-    taken: tuple[str, ...] = ()
+    taken: tuple[Sibling, ...] = ()  # of those that it is about, its own replica included
     hard: bool = False
-    family: str = ""  # empty for one whose siblings are all in `taken`
-    replica: str = ""
+    skew: int = 1
+    among: Requirements | None = None  # by the labels of gangs; None means those of its family
+    min_domains: int = 1  # with fewer the emptiest counts as having nobody
+    by_affinity: bool = True  # only nodes that its pods select count
+    by_taints: bool = False  # only nodes whose taints its pods tolerate count
+
+    def concerns(self, asking: "GangRequest", namespace: str, kin: Kin) -> bool:
+        """Whether such a gang is one of those among whom the asking one is spread."""
+        if namespace != asking.namespace:
+            return False
+        if self.among is None:
+            return bool(kin.family) and kin.family == asking.kin.family
+        return selects(self.among, dict(kin.labels))
 
 
 @dataclass(frozen=True)
@@ -76,7 +109,8 @@ class GangRequest:
     groups: tuple[Group, ...] = ()
     anchors: tuple[Anchor, ...] = ()
     topology: str = ""  # by name; empty for the snapshot's first
-    spread: Spread | None = None
+    spread: tuple[Spread, ...] = ()
+    kin: Kin = field(default_factory=Kin)
     zone: str = ""  # a value of the topology's widest level that is preferred to others
     priority: int = 0
     born: str = ""  # as a sortable timestamp; older ones come first

@@ -17,7 +17,7 @@ from api.quantities import Amounts
 from scheduler.cells import Layout, layout
 from scheduler.filters.constraints import Constraints
 from scheduler.filters.together import Seated, Seating, exclusive_keys
-from scheduler.requests import GangRequest
+from scheduler.requests import GangRequest, Kin, Spread
 from scheduler.snapshot import Snapshot
 from scheduler.topology import Bools, Ints, Topology
 
@@ -82,6 +82,15 @@ class _Known:
 _known: WeakKeyDictionary[Snapshot, _Known] = WeakKeyDictionary()
 
 
+@dataclass(eq=False)
+class _Kept:
+    """Rows of those gangs of a batch that somebody minds, of the first so many placed."""
+
+    replicas: list[str] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    seen: int = 0
+
+
 class Room:
     """A snapshot's room, and what a batch has taken of it so far."""
 
@@ -99,7 +108,8 @@ class Room:
         self._columns: dict[tuple[Shape, Layout], Column] = {}
         self._totals: dict[Layout, Column] = {}
         self._touched: list[int] = []
-        self._kept: dict[str, list[tuple[str, list[int]]]] = {}
+        self._kept: dict[str, list[tuple[Kin, list[int]]]] = {}  # by namespace
+        self._kept_among: dict[Hashable, _Kept] = {}
         self.choosy = False  # whether somebody placed minds who is near
         if not self._known.names:
             self._known.names += [node.metadata.name for node in snapshot.nodes]
@@ -240,21 +250,31 @@ class Room:
         self.choosy = self.choosy or not all(constraints.lonely for _, constraints in seats)
 
     def keep(self, gang: GangRequest, rows: list[int]) -> None:
-        """Remember where a gang went, for those of its family that come later in the batch."""
-        if gang.spread is not None and gang.spread.family:
-            self._kept.setdefault(gang.spread.family, []).append((gang.spread.replica, rows))
+        """Remember where a gang went, for those that come later in the batch and mind it."""
+        self._kept.setdefault(gang.namespace, []).append((gang.kin, rows))
 
-    def siblings(self, gang: GangRequest) -> list[int]:
-        """Rows that the gang is to keep apart from, once for each sibling that is there."""
-        if gang.spread is None:
-            return []
+    def siblings(self, gang: GangRequest, spread: Spread) -> tuple[list[str], list[int]]:
+        """Give rows that a gang's siblings are on, and the replica that each is there for.
+
+        Those of its own replica are among them, but for the gang itself.
+        """
         row_of = self.snapshot.row_of
-        rows = [row_of[name] for name in gang.spread.taken if name in row_of]
-        if gang.spread.family:
-            for replica, kept in self._kept.get(gang.spread.family, ()):
-                if replica != gang.spread.replica:
-                    rows += set(kept)
-        return sorted(rows)
+        replicas: list[str] = []
+        rows: list[int] = []
+        for sibling in spread.taken:
+            there = [row_of[name] for name in sibling.nodes if name in row_of]
+            replicas += [sibling.replica] * len(there)
+            rows += there
+        family = gang.kin.family if spread.among is None else ""
+        key = gang.namespace, family, spread.among
+        kept = self._kept_among.setdefault(key, _Kept())
+        placed = self._kept.get(gang.namespace, [])
+        for kin, more in placed[kept.seen :]:
+            if spread.concerns(gang, gang.namespace, kin):
+                kept.replicas += [kin.replica] * len(more)
+                kept.rows += more
+        kept.seen = len(placed)
+        return replicas + kept.replicas, rows + kept.rows
 
     def _since(self, column: Column) -> Ints:
         rows = np.array(sorted(set(self._touched[column.seen :])), dtype=np.int64)

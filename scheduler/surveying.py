@@ -12,6 +12,7 @@ import numpy as np
 
 from api import names
 from api.streams import Toleration
+from scheduler import spacing
 from scheduler.answers import ANCHORED, FILTERED, FRAGMENTED, GROUPED, SPREAD
 from scheduler.eligible import Constraints
 from scheduler.filters.selecting import UNSCHEDULABLE
@@ -135,15 +136,21 @@ class Survey:
 
     @cached_property
     def apart(self) -> Bools:
-        """Which positions are in no domain that a sibling has taken, where that is asked for."""
-        found = np.ones(self.size, dtype=np.bool_)
-        spread = self.request.spread
-        ranges = self.ranges(spread.level) if spread is not None and spread.hard else None
-        if spread is not None and ranges is not None:
-            for position in self.positions(spread.taken):
-                for at in np.flatnonzero(ranges.holds([position])):
-                    found[ranges.starts[at] : ranges.stops[at]] = False
-        return found
+        """Which positions siblings leave it, where it must keep apart from them."""
+        return self._kept(self.request)
+
+    @cached_property
+    def loosened(self) -> tuple[tuple[str, Bools], ...]:
+        """Name the levels it must be spread over, and what each shape could use but for that."""
+        return tuple(
+            (each.level, self.allowed & self._kept(spacing.loosened(self.request, each)))
+            for each in self.request.spread
+            if each.hard
+        )
+
+    def _kept(self, request: GangRequest) -> Bools:
+        found = spacing.kept(self.room, self.room.layout(self.topology), request)
+        return np.ones(self.size, dtype=np.bool_) if found is None else found
 
     def positions(self, nodes: Sequence[str]) -> list[int]:
         """Find the positions of those nodes that are there."""

@@ -60,11 +60,10 @@ def _widened(survey: Survey, root: Part, part: Part) -> Iterator[Remedy]:
 
 
 def _loosened(survey: Survey, root: Part, name: str) -> Iterator[Remedy]:
-    spread = survey.request.spread
-    if spread is None or survey.apart.all():
-        return
-    if whole(survey, root, name, survey.allowed) is not None:
-        yield Loosen(spread.level)
+    if not survey.apart.all():
+        for level, usable in survey.loosened:
+            if whole(survey, root, name, usable) is not None:
+                yield Loosen(level)
 
 
 def _fewer(survey: Survey, nearest: Attempt) -> Iterator[Remedy]:
@@ -156,7 +155,7 @@ def _grown(survey: Survey, root: Part, nearest: Attempt) -> Iterator[Remedy]:
     (domain,) = np.flatnonzero(ranges.holds([run[0]])).tolist()
     run = ranges.run(domain)
     like = _like(survey, [each.shape for each in out], needs, run)
-    if like is not None and survey.apart[slice(*run)].any():  # else a sibling has it
+    if like is not None and survey.apart[slice(*run)].any():  # else siblings have it
         yield MoreNodes(survey.path(ranges, domain), *like)
 
 

@@ -5,7 +5,7 @@ that what was required of all of them holds for those that come later.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from api import names
 from api.podgang import GangConstraint
@@ -17,7 +17,7 @@ from controller.podgang import Gang
 from scheduler import needs
 from scheduler.eligible import Constraints
 from scheduler.filters.claims import Claims
-from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Sibling, Spread, Want
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def request(view: GangView, place: Place, around: Around = Around()) -> GangRequ
         groups=tree.groups,
         anchors=tuple(_anchors(view, place, around.base, with_base=tree.with_base)),
         topology=network.name,
-        spread=_spread(gang, around, network),
+        spread=tuple(_spread(gang, around, network)),
+        kin=spreading.kin(gang),
         zone=_zone(gang),
         priority=max((member.pod.spec.priority for member in view.members), default=0),
         born=born.isoformat() if born else "",
@@ -70,20 +71,20 @@ def request(view: GangView, place: Place, around: Around = Around()) -> GangRequ
 
 def network_of(gang: Gang, base: Gang | None, networks: Sequence[Network]) -> Network:
     """Find the topology whose levels the gang speaks of: by its name, or by the levels."""
-    asked = spreading.wish(gang)
     keys = _tree(gang, base).keys()
-    every = keys | ({asked.level} if asked else frozenset())
+    every = keys | {asked.level for asked in spreading.wishes(gang)}
     name = gang.metadata.annotations.get(names.TOPOLOGY_NAME_ANNOTATION, "")
     return topologies.meant(networks, name, (every, keys))
 
 
 def unheeded(gang: Gang, base: Gang | None, networks: Sequence[Network]) -> str:
-    """Say which levels the gang only would like and its topology does not have; "" if none."""
-    network = network_of(gang, base, networks)
-    tree, asked = _tree(gang, base), spreading.wish(gang)
-    wishes = [tree.near, *(group.near for group in tree.groups)]
-    liked = [wish.preferred for wish in wishes] + [asked.level if asked and not asked.hard else ""]
-    return ", ".join(level for level in dict.fromkeys(liked) if level and not network.key(level))
+    """Say what the gang would like and nobody heeds, as levels that are none; "" if nothing."""
+    network, tree = network_of(gang, base, networks), _tree(gang, base)
+    liked = [near.preferred for near in (tree.near, *(group.near for group in tree.groups))]
+    liked += [asked.level for asked in spreading.wishes(gang) if not asked.hard]
+    gone = [level for level in dict.fromkeys(liked) if level and not network.key(level)]
+    said = [f"its topology has no level {', '.join(gone)}, which is not heeded"] if gone else []
+    return "; ".join([*said, *(f"{each} is not heeded" for each in spreading.unread(gang))])
 
 
 def _want(member: Member, claims: Claims) -> Want:
@@ -144,16 +145,18 @@ def _anchors(
         yield from (Anchor(node) for node in sorted({node for _, node in homes}))
 
 
-def _spread(gang: Gang, around: Around, network: Network) -> Spread | None:
-    asked = spreading.wish(gang)
-    level = network.key(asked.level) if asked else ""
-    if asked is None or not (level or asked.hard):
-        return None
-    # Once for each sibling that is there, for where they are unevenly many they are counted.
-    taken = [node for sibling in around.apart for node in set(sibling.homes().values())]
-    family, replica = asked.family(gang), spreading.replica_of(gang)
-    # A level that must be kept and is none is for the engine to refuse.
-    return Spread(level or asked.level, tuple(sorted(taken)), asked.hard, family, replica)
+def _spread(gang: Gang, around: Around, network: Network) -> Iterator[Spread]:
+    kin = [(sibling, spreading.kin(sibling.gang)) for sibling in around.apart]
+    asking = GangRequest(*gang.key, (), kin=spreading.kin(gang))
+    for asked in spreading.wishes(gang):
+        level = network.key(asked.level)
+        if level or asked.hard:  # one that must be kept and is none is for the engine to refuse
+            there = [
+                Sibling(whose.replica, tuple(sorted(set(view.homes().values()))))
+                for view, whose in kin
+                if asked.concerns(asking, view.gang.metadata.namespace, whose)
+            ]
+            yield replace(asked, level=level or asked.level, taken=tuple(there))
 
 
 def _zone(gang: Gang) -> str:

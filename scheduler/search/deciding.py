@@ -1,7 +1,7 @@
 """One gang: placed whole and spent of the Room, or refused with the Room as it was."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -142,10 +142,5 @@ def _zone(where: Layout, request: GangRequest) -> Bools | None:
 
 
 def _refused(room: Room, request: GangRequest, budget: Budget) -> NoFit:
-    """Say why, counting siblings that were placed in this very batch as well."""
-    told = request
-    if request.spread is not None:
-        taken = tuple(sorted(room.names[row] for row in room.siblings(request)))
-        told = replace(request, spread=replace(request.spread, taken=taken))
-    refusal = refuse(room, told, exhausted=budget.cut, steps=budget.spent)
-    return refusal if told is request else replace(refusal, gang=request)
+    """Say why."""
+    return refuse(room, request, exhausted=budget.cut, steps=budget.spent)

@@ -9,13 +9,14 @@ from api import names
 from api.jsons import Json, JsonObject
 from api.podgang import PodGangSpec
 from api.reservation import State
-from api.streams import Pod
+from api.streams import Expression, Pod
 from controller.gangs.asking import Around, request, unheeded
 from controller.gangs.deciding import Place, next_step
+from controller.gangs.spreading import kin
 from controller.gangs.topologies import BUILT_IN, Network
 from controller.gangs.views import GangView
 from controller.podgang import Gang
-from scheduler.requests import Anchor, Closeness, GangRequest, Group
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Sibling, Spread
 from tests.support.sets import NOW, gang, member, reservation, view
 
 ALONE = Around()
@@ -198,15 +199,14 @@ def test_replicas_keep_apart_over_the_level_that_the_annotation_names(
     sibling = bound_on(replica(1), "n3")
     seen = replica(0, {names.SPREAD_ANNOTATION: word})
     found = asked(fresh(seen), Around(None, (sibling,), (BUILT_IN, ROOM)))
-    assert found.spread is not None
-    assert (found.spread.level, found.spread.taken, found.spread.hard) == (level, ("n3",), False)
-    assert (found.spread.family, found.spread.replica) == ("set-uid", "demo-0")
+    assert found.spread == (Spread(level, (Sibling("demo-1", ("n3",)),)),)
+    assert (found.kin.family, found.kin.replica) == ("set-uid", "demo-0")
     assert found.topology == topology
 
 
 def test_a_level_that_no_topology_knows_spreads_nothing() -> None:
     seen = replica(0, {names.SPREAD_ANNOTATION: "floor"})
-    assert asked(fresh(seen)).spread is None
+    assert asked(fresh(seen)).spread == ()
 
 
 @pytest.mark.parametrize(
@@ -222,30 +222,80 @@ def test_a_level_that_is_only_liked_and_is_none_is_said_to_be_unheeded(
     word: str, preferred: str, said: str
 ) -> None:
     seen = replica(0, {names.SPREAD_ANNOTATION: word}, topologyConstraint=near(BLOCK, preferred))
-    assert unheeded(seen, None, (BUILT_IN, ROOM)) == said
-    assert unheeded(seen, None, (BUILT_IN,)) == said
+    message = f"its topology has no level {said}, which is not heeded" if said else ""
+    assert unheeded(seen, None, (BUILT_IN, ROOM)) == message
+    assert unheeded(seen, None, (BUILT_IN,)) == message
 
 
 def test_a_level_that_must_be_kept_and_is_none_is_asked_for_all_the_same() -> None:
     chosen: JsonObject = {"labelSelector": {"matchLabels": {}}}
     hard: Json = {"topologyKey": "floor", "whenUnsatisfiable": "DoNotSchedule", **chosen}
     seen = replica(0, None, spreadConstraints=[hard])
-    found = asked(fresh(seen)).spread
-    assert found is not None
+    (found,) = asked(fresh(seen)).spread
     assert (found.level, unheeded(seen, None, (BUILT_IN,))) == ("floor", "")
 
 
-def test_constraints_of_the_gang_itself_count_before_the_annotation() -> None:
-    chosen: JsonObject = {"labelSelector": {"matchLabels": {"app": "chat"}}}
+CHAT: JsonObject = {"labelSelector": {"matchLabels": {"app": "chat"}}}
+CHOSEN = (Expression("app", "In", ("chat",)),)
+
+
+def test_all_constraints_of_the_gang_itself_count_and_the_annotation_does_not() -> None:
     constraints: Json = [
-        {"topologyKey": RACK, "whenUnsatisfiable": "ScheduleAnyway", **chosen},
-        {"topologyKey": BLOCK, "whenUnsatisfiable": "DoNotSchedule", **chosen},
+        {"topologyKey": RACK, "whenUnsatisfiable": "ScheduleAnyway", "maxSkew": 3, **CHAT},
+        {"topologyKey": BLOCK, "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2, **CHAT},
     ]
     seen = replica(0, {names.SPREAD_ANNOTATION: "zone"}, spreadConstraints=constraints)
-    found = asked(fresh(seen)).spread
-    assert found is not None
-    assert (found.level, found.hard) == (BLOCK, True)
-    assert found.family == ""  # its own labels are not among those it keeps apart from
+    assert asked(fresh(seen)).spread == (
+        Spread(RACK, skew=3, among=CHOSEN),
+        Spread(BLOCK, hard=True, skew=2, among=CHOSEN),
+    )
+    assert unheeded(seen, None, (BUILT_IN,)) == (
+        "its annotation penstock.dev/spread, beside spreadConstraints, is not heeded"
+    )
+
+
+def test_what_a_constraint_says_of_domains_is_heeded_as_for_pods() -> None:
+    policies: JsonObject = {"nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor"}
+    raw: Json = {
+        "topologyKey": RACK, "maxSkew": 1, "minDomains": 4, "matchLabelKeys": ["rev", "no"],
+        **CHAT, **policies,
+    }  # fmt: skip
+    seen = saying(replica(0, None, spreadConstraints=[raw]), labels={"rev": "2"})
+    (found,) = asked(fresh(seen)).spread
+    assert found.among == (*CHOSEN, Expression("rev", "In", ("2",)))
+    assert (found.min_domains, found.by_affinity, found.by_taints) == (4, False, True)
+    assert found.hard
+
+
+def test_a_constraint_about_nobody_is_said_to_be_unheeded() -> None:
+    nobody: Json = {"topologyKey": RACK, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    seen = replica(0, None, spreadConstraints=[{"topologyKey": RACK, **CHAT}, nobody])
+    assert len(asked(fresh(seen)).spread) == 1
+    assert unheeded(seen, None, (BUILT_IN,)) == (
+        "spreadConstraints[1], which has no labelSelector, is not heeded"
+    )
+
+
+def test_siblings_are_those_that_each_constraint_is_about() -> None:
+    chat = bound_on(saying(gang({"a": (1, 1)}, name="x"), labels={"app": "chat"}), "n3")
+    web = bound_on(saying(gang({"a": (1, 1)}, name="y"), labels={"app": "web"}), "n4")
+    everybody: JsonObject = {"labelSelector": {}}
+    constraints: Json = [{"topologyKey": RACK, **CHAT}, {"topologyKey": RACK, **everybody}]
+    seen = replica(0, None, spreadConstraints=constraints)
+    found = asked(fresh(seen), Around(None, (chat, web))).spread
+    assert [[each.replica for each in spread.taken] for spread in found] == [["x"], ["x", "y"]]
+
+
+def test_plain_gangs_that_ask_for_the_same_level_are_a_family() -> None:
+    def family(annotations: dict[str, str]) -> str:
+        seen = replica(0, annotations)
+        meta = msgspec.structs.replace(seen.metadata, owner_references=())
+        return kin(replace(seen, metadata=meta)).family
+
+    slots = {names.SLOTS_ANNOTATION: "0"}
+    assert family({**slots, names.SPREAD_ANNOTATION: "rack"}) == "plain/rack"
+    assert family(slots) == ""
+    assert family({names.SPREAD_ANNOTATION: "rack"}) == ""
 
 
 @pytest.mark.parametrize(

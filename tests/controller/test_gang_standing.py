@@ -140,9 +140,9 @@ def test_the_gang_says_where_it_is_and_how_good_that_is(said: JsonObject, messag
     (placed,) = [each for each in status.conditions if each.type == "Placed"]
     assert (placed.status, placed.reason, placed.message) == ("True", "RoomReserved", message)
     assert status.placement_score == said["score"]
-    also = reporting.status(seen, Wait("AllPodsBound"), None, NOW, "floor")
+    also = reporting.status(seen, Wait("AllPodsBound"), None, NOW, "it is not heeded")
     said_too = [each.message for each in also.conditions if each.type == "Placed"]
-    assert said_too == [f"{message}; its topology has no level floor, which is not heeded"]
+    assert said_too == [f"{message}; it is not heeded"]
     again = view(gang({"a": (1, 1)}), [], booked)
     assert not any(
         c.type == "Placed" for c in reporting.status(again, Wait("x"), None, NOW).conditions

@@ -135,7 +135,7 @@ def asked(made: Scene) -> GangRequest:
     [
         pytest.param("demo-1", {}, 1, id="another replica"),
         pytest.param("demo-1-g-0", {names.BASE_PODGANG_LABEL: "demo-1"}, 1, id="and its copies"),
-        pytest.param("demo-0-g-0", {names.BASE_PODGANG_LABEL: "demo-0"}, 0, id="its own"),
+        pytest.param("demo-0-g-0", {names.BASE_PODGANG_LABEL: "demo-0"}, 1, id="of its own replica"),
         pytest.param("other", {"owner": "else"}, 0, id="another set"),
     ],
 )

@@ -16,7 +16,7 @@ from scheduler import explain
 from scheduler.answers import Cause, NoFit
 from scheduler.eligible import Constraints
 from scheduler.refusing import refuse
-from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Kin, Sibling, Spread, Want
 from scheduler.room import Room
 from scheduler.snapshot import Hold
 from tests.scheduler.test_refusing import beside_each_other
@@ -97,10 +97,13 @@ def test_a_gang_that_must_stay_where_it_is() -> None:
 
 
 def test_replicas_that_keep_apart() -> None:
-    spread = Spread(names.RACK_KEY, ("n-0-0-1-0",), hard=True)
-    said = told(gang(*wants("w", 2), spread=spread), racks(1, 1, 2, 2), {"n-0-0-0-0": 8})
-    assert said.startswith("every rack with room for all 2 pods of the minimum has another replica")
-    assert "it would fit if replicas could share a rack" in said
+    spread = (Spread(names.RACK_KEY, (Sibling("other", ("n-0-0-1-0",)),), hard=True),)
+    kin = Kin("g", "set")
+    said = told(gang(*wants("w", 2), spread=spread, kin=kin), racks(1, 1, 2, 2), {"n-0-0-0-0": 8})
+    assert said.startswith(
+        "every rack with room for all 2 pods of the minimum has as many replicas already as may be"
+    )
+    assert "it would fit if a rack could have more replicas than it may" in said
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,11 @@ import dataclasses
 import pytest
 
 from api import names
+from api.streams import Expression
 from scheduler import invariants
 from scheduler.answers import Placed, Placement
 from scheduler.invariants import BrokenPlanError
-from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Kin, Sibling, Spread, Want
 from scheduler.snapshot import build
 from scheduler.topology import Levels
 from tests.support.clusters import node, racks
@@ -16,6 +17,7 @@ from tests.support.clusters import node, racks
 SNAPSHOT = build(racks(1, 2, 2, 2), [], [Levels("", (names.BLOCK_KEY, names.RACK_KEY))])
 WANTS = tuple(Want("a", i, {"nvidia.com/gpu": 1, "pods": 1}) for i in range(2))
 GANG = GangRequest("default", "g", WANTS)
+APART = Spread(names.BLOCK_KEY, (Sibling("other", ("n-0-0-1-1",)),), hard=True)
 
 
 def placement(gang: GangRequest, *nodes: str) -> Placement:
@@ -29,7 +31,7 @@ def placement(gang: GangRequest, *nodes: str) -> Placement:
         ({"near": Closeness(required=names.RACK_KEY)}, "within one domain"),
         ({"near": Closeness(required=names.HOSTNAME_KEY)}, "within one domain"),
         ({"groups": (Group("a", ("a",), Closeness(names.RACK_KEY)),)}, "within one domain"),
-        ({"spread": Spread(names.BLOCK_KEY, ("n-0-0-1-1",), hard=True)}, "not apart"),
+        ({"spread": (APART,), "kin": Kin("g", "set")}, "not apart"),
     ],
     ids=["gang", "node", "group", "spread"],
 )
@@ -60,14 +62,41 @@ def test_no_label_is_no_domain() -> None:
         invariants.check(snapshot, [placement(gang, "a", "a")])
 
 
+def coming(name: str, *spread: Spread, family: str = "", **labels: str) -> GangRequest:
+    kin = Kin(name, family, tuple(sorted(labels.items())))
+    return dataclasses.replace(GANG, name=name, spread=spread, kin=kin)
+
+
 def test_replicas_of_one_plan_must_keep_apart_too() -> None:
-    one, other = (
-        dataclasses.replace(
-            GANG, name=name, spread=Spread(names.BLOCK_KEY, hard=True, family="f", replica=name)
-        )
-        for name in "xy"
-    )
+    spread = Spread(names.BLOCK_KEY, hard=True)
+    one, other = (coming(name, spread, family="f") for name in "xy")
     first = placement(one, "n-0-0-0-0", "n-0-0-0-0")
     invariants.check(SNAPSHOT, [first, placement(other, "n-0-1-0-0", "n-0-1-0-0")])
     with pytest.raises(BrokenPlanError, match="not apart"):
         invariants.check(SNAPSHOT, [first, placement(other, "n-0-0-1-0", "n-0-0-1-0")])
+
+
+def test_one_that_asks_for_nothing_itself_counts_for_those_that_select_it() -> None:
+    chat = (Expression("app", "In", ("chat",)),)
+    spread = Spread(names.BLOCK_KEY, hard=True, among=chat)
+    silent, stranger = coming("silent", app="chat"), coming("stranger", app="web")
+    asking = placement(coming("asking", spread, app="chat"), "n-0-0-0-0", "n-0-0-0-0")
+    there = "n-0-0-1-0", "n-0-0-1-0"
+    invariants.check(SNAPSHOT, [placement(stranger, *there), asking])
+    invariants.check(SNAPSHOT, [asking, placement(silent, *there)])  # whose business it is not
+    with pytest.raises(BrokenPlanError, match="asking is not apart"):
+        invariants.check(SNAPSHOT, [placement(silent, *there), asking])
+
+
+def test_a_gang_may_be_where_more_are_up_to_its_skew_and_where_its_replica_is() -> None:
+    there = tuple(Sibling(str(i), ("n-0-0-1-1",)) for i in range(2))
+    ours = (*there, Sibling("g", ("n-0-0-0-0",)))
+    places = "n-0-0-0-0", "n-0-0-0-0"
+    for taken, skew, fine in ((there, 3, True), (there, 2, False), (ours, 2, True)):
+        spread = Spread(names.BLOCK_KEY, taken, hard=True, skew=skew)
+        plan = [placement(coming("g", spread, family="f"), *places)]
+        if fine:
+            invariants.check(SNAPSHOT, plan)
+        else:
+            with pytest.raises(BrokenPlanError, match="not apart"):
+                invariants.check(SNAPSHOT, plan)

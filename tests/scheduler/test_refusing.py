@@ -8,21 +8,27 @@ from api import names
 from api.jsons import JsonObject
 from api.streams import Port, Toleration
 from scheduler import cycle
-from scheduler.answers import Cause, FreeRoom, MoreNodes, NoFit, Uncordon, Widen
+from scheduler.answers import Cause, FreeRoom, Loosen, MoreNodes, NoFit, Uncordon, Widen
 from scheduler.eligible import Constraints
 from scheduler.refusing import refuse
-from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Kin, Sibling, Spread, Want
 from scheduler.room import Room
 from tests.support.clusters import node, pod, racks
 from tests.support.refusals import GPU, Case, taken, wants
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 RACK = Closeness(names.RACK_KEY)
+KIN = Kin("g", "set")
 BLOCK = Closeness(names.BLOCK_KEY)
 
 
 def gang(*minimum: Want, **more: object) -> GangRequest:
     return dataclasses.replace(GangRequest("team", "g", minimum), **more)  # type: ignore[arg-type]
+
+
+def beside(*nodes: str, min_domains: int = 1) -> tuple[Spread, ...]:
+    there = (Sibling("other", nodes),)
+    return (Spread(names.RACK_KEY, there, hard=True, min_domains=min_domains),)
 
 
 def said(refusal: NoFit) -> tuple[Cause, str, str, str]:
@@ -39,7 +45,7 @@ def test_a_topology_nobody_knows() -> None:
     [
         ("", {"near": Closeness("example.com/row")}),
         ("x", {"groups": (Group("x", ("w",), Closeness("example.com/row")),)}),
-        ("", {"spread": Spread("example.com/row", hard=True)}),
+        ("", {"spread": (Spread("example.com/row", hard=True),)}),
     ],
 )
 def test_a_level_the_topology_does_not_have(part: str, more: dict[str, object]) -> None:
@@ -181,18 +187,25 @@ def test_the_gangs_own_pods_are_in_two_domains() -> None:
 
 
 def test_siblings_have_every_domain_with_room() -> None:
-    spread = Spread(names.RACK_KEY, ("n-0-0-1-0",), hard=True)
+    asked = gang(*wants("w", 2), near=RACK, spread=beside("n-0-0-1-0"), kin=KIN)
     holds = taken({"n-0-0-0-0": 8})
-    found = Case(gang(*wants("w", 2), near=RACK, spread=spread), racks(1, 1, 2, 2), holds).refused()
+    found = Case(asked, racks(1, 1, 2, 2), holds).refused()
     assert said(found) == (Cause.SPREAD, "", names.RACK_KEY, "")
     assert found.nearest is not None
     assert found.nearest.domain == ("z0", "z0-b0", "z0-b0-r0")
 
 
 def test_siblings_have_every_domain() -> None:
-    spread = Spread(names.RACK_KEY, ("n-0-0-0-0", "n-0-0-1-1"), hard=True)
-    found = Case(gang(*wants("w", 1), spread=spread), racks(1, 1, 2, 2)).refused()
+    spread = beside("n-0-0-0-0", "n-0-0-1-1", min_domains=3)
+    found = Case(gang(*wants("w", 1), spread=spread, kin=KIN), racks(1, 1, 2, 2)).refused()
     assert found.cause is Cause.SPREAD
+
+
+def test_of_two_levels_to_spread_over_the_one_that_bars_is_what_to_loosen() -> None:
+    spread = (*beside("n-0-0-0-0", min_domains=3), Spread(names.BLOCK_KEY, hard=True))
+    case = Case(gang(*wants("w", 2), near=RACK, spread=spread, kin=KIN), racks(1, 1, 1, 2))
+    found = [each for each in case.refused().remedies if isinstance(each, Loosen)]
+    assert found == [Loosen(names.RACK_KEY)]
 
 
 def beside_each_other() -> Case:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from api import names
 from scheduler.answers import NoFit, Placement, Remedy
-from scheduler.requests import Closeness, GangRequest, Group, Spread
+from scheduler.requests import Closeness, GangRequest, Group, Kin, Sibling, Spread
 from tests.support.clusters import racks
 from tests.support.refusals import GPU, KEYS, Case, cordoned, remedied, taken, wants
 
@@ -41,9 +41,15 @@ def case_of(dice: Random) -> Case:
         tuple(w for c in cliques for w in wants(c, dice.randint(1, 5), dice.choice([1, 2, 4, 8]))),
         near=Closeness(dice.choice(LEVELS)),
         groups=tuple(groups),
-        spread=Spread(dice.choice(KEYS), (here,), hard=True) if dice.random() < 0.3 else None,
+        spread=_spread(dice, here) if dice.random() < 0.3 else (),
+        kin=Kin("g", "set"),
     )
     return Case(gang, nodes, taken(full))
+
+
+def _spread(dice: Random, here: str) -> tuple[Spread, ...]:
+    keys = dice.sample(KEYS, dice.randint(1, 2))
+    return tuple(Spread(key, (Sibling("other", (here,)),), hard=True) for key in keys)
 
 
 def failing(case: Case) -> list[Remedy]:
@@ -82,7 +88,7 @@ def test_the_nearest_miss_of_pods_that_are_alike_is_the_domain_that_takes_most(
     level = dice.choice(LEVELS)
     asked = wants("w", dice.randint(1, 12), dice.choice([2, 4, 8]))
     gang = dataclasses.replace(case.gang, minimum=asked, near=Closeness(level), groups=())
-    case = dataclasses.replace(case, gang=dataclasses.replace(gang, spread=None))
+    case = dataclasses.replace(case, gang=dataclasses.replace(gang, spread=()))
     refusal = case.answer()
     if not isinstance(refusal, NoFit):
         return

@@ -1,14 +1,17 @@
 """A Room counts the same, kept up as it is spent, as if it were counted anew."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
+from api.streams import Expression
 from scheduler.cells import layout
 from scheduler.eligible import Constraints
-from scheduler.requests import GangRequest, Spread, Want
+from scheduler.requests import GangRequest, Kin, Sibling, Spread, Want
 from scheduler.room import Room, Shape, column_of, slots
 from scheduler.search.deciding import place
 from scheduler.snapshot import Hold, Snapshot, build
@@ -111,11 +114,16 @@ def test_without_levels_every_node_is_a_cell() -> None:
     assert found.depths[1].runs == [(0, 1), (1, 2)]
 
 
-def test_siblings_are_those_of_the_family_and_of_other_replicas() -> None:
+def test_siblings_are_those_of_the_family_or_those_that_are_selected() -> None:
     room = Room(stock())
-    spread = Spread(names.RACK_KEY, ("n-0-0-0-1", "gone"), family="set", replica="set-1")
-    gang = GangRequest("default", "set-1", (), spread=spread)
-    room.keep(gang, [6])
-    room.keep(GangRequest("default", "x", (), spread=Spread("", (), family="set")), [4])
+    there = (Sibling("set-1", ("n-0-0-0-1", "gone")),)
+    chat = (Expression("app", "In", ("chat",)),)
+    by_family, by_label = Spread(names.RACK_KEY, there), Spread(names.RACK_KEY, among=chat)
+    gang = GangRequest("default", "set-0", (), kin=Kin("set-0", "set"))
     row = room.snapshot.row_of["n-0-0-0-1"]
-    assert room.siblings(gang) == sorted([row, 4])
+    assert room.siblings(gang, by_family) == (["set-1"], [row])
+    room.keep(replace(gang, kin=Kin("set-2", "set")), [6, 7])
+    room.keep(replace(gang, kin=Kin("x", "", (("app", "chat"),))), [4])
+    room.keep(replace(gang, namespace="other", kin=Kin("y", "set", (("app", "chat"),))), [5])
+    assert room.siblings(gang, by_family) == (["set-1", "set-2", "set-2"], [row, 6, 7])
+    assert room.siblings(gang, by_label) == (["x"], [4])

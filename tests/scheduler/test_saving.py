@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from api.jsons import Json, JsonObject
+from api.streams import Expression
 from scheduler import cycle, saving
 from scheduler.eligible import Constraints
-from scheduler.requests import Anchor, Closeness, GangRequest, Group, Spread, Want
+from scheduler.requests import Anchor, Closeness, GangRequest, Group, Kin, Sibling, Spread, Want
 from scheduler.saving import Saved, UnreadableError, dumps, loads
 from scheduler.settings import Settings
 from scheduler.stock import Stock, hold_of
@@ -19,6 +20,7 @@ from tests.support.daemonsets import daemonset
 from tests.support.snapshots import same
 
 GPU: Final = "nvidia.com/gpu"
+CHOSEN: Final = (Expression("app", "In", ("x",)),)
 LEVELS: Final = (
     Levels("first", ("topology.kubernetes.io/zone", "topology.kubernetes.io/rack")),
     Levels("second", ("row",)),
@@ -62,7 +64,11 @@ def request() -> GangRequest:
         (Group("w", ("w",), Closeness(preferred="rack")),),
         (Anchor("n-0-0-0-0", "w"),),
         "second",
-        Spread("zone", ("n-0-0-0-1",), hard=True),
+        (
+            Spread("zone", (Sibling("g-1", ("n-0-0-0-1",)),), hard=True, skew=2, among=CHOSEN),
+            Spread("rack"),
+        ),
+        Kin("g-0", "set", (("app", "x"),)),
         "z1",
         7,
         "2026-01-01",

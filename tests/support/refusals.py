@@ -79,9 +79,8 @@ def remedied(case: Case, remedy: Remedy) -> Case:
             return dataclasses.replace(case, nodes=back)
         case Widen(part, level, wider, _):
             return dataclasses.replace(case, gang=_widened(case.gang, part, level, wider))
-        case Loosen():
-            assert case.gang.spread is not None
-            spread = dataclasses.replace(case.gang.spread, hard=False)
+        case Loosen(level):
+            spread = tuple(each for each in case.gang.spread if each.level != level)
             return dataclasses.replace(case, gang=dataclasses.replace(case.gang, spread=spread))
         case AskFewer(_, pods):
             fewer = tuple(
