@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeAlias
 
 from api.jsons import JsonObject
@@ -12,6 +13,7 @@ from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
 from api.streams import Meta, Pod
 from controller.podgang import Gang
+from controller.workloads.updates import hashing
 from kube.objects import Key
 from kube.resources import Resource
 
@@ -23,6 +25,11 @@ class Clique:
     metadata: Meta
     spec: PodCliqueSpec
     status: PodCliqueStatus
+
+    @cached_property
+    def spec_hash(self) -> str:
+        """What stands for its podSpec; worked out once for each state of the PodClique."""
+        return hashing.spec_hash(self.spec.pod_spec)
 
 
 @dataclass(frozen=True)

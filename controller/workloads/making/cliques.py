@@ -9,6 +9,7 @@ from api.streams import Meta, Pod
 from controller.workloads import belonging
 from controller.workloads.making import environment
 from controller.workloads.stepping import Change, Create, Remove, Step
+from controller.workloads.updates import adopting, merging
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODS, SCALING_GROUPS
@@ -138,13 +139,17 @@ def _scaling(clique: WantedClique) -> Json:
 
 
 def _repairs(view: SetView, clique: WantedClique, there: Clique) -> Iterator[Step]:
+    """Put right what is another than it was made with; scale belongs to whoever scales it."""
     meta = there.metadata
-    wanted = belonging.labels_of_clique(view.metadata.name, clique)
+    # One of an older template is given the newest as a whole, when its turn comes.
+    is_newest = meta.labels.get(names.TEMPLATE_HASH_LABEL) == clique.template_hash
     patch: JsonObject = {}
-    if belonging.lacks(meta.labels, wanted):
-        patch["metadata"] = {"labels": {**wanted}}
+    if metadata := _mended_metadata(view, clique, meta, is_newest=is_newest):
+        patch["metadata"] = metadata
     spec: JsonObject = {}
     template = clique.template.spec
+    if is_newest and (mended := _mended_pods(view, clique, there)):
+        spec["podSpec"] = mended
     if there.spec.auto_scaling_config != template.auto_scaling_config:
         spec["autoScalingConfig"] = _scaling(clique)
     if (
@@ -157,6 +162,50 @@ def _repairs(view: SetView, clique: WantedClique, there: Clique) -> Iterator[Ste
         patch["spec"] = spec
     if patch:
         yield Change(PODCLIQUES, meta.name, meta.uid, patch)
+    if lasting := _mended_for_good(clique, there):
+        # By itself, since our own definition refuses it, and Grove's does not.
+        yield Change(PODCLIQUES, meta.name, meta.uid, {"spec": lasting})
+
+
+def _mended_metadata(
+    view: SetView, clique: WantedClique, meta: Meta, *, is_newest: bool
+) -> JsonObject:
+    """Write back labels and annotations that are missing; what others have added stays."""
+    mended: JsonObject = {}
+    wanted = (
+        labels(view, clique)
+        if is_newest
+        else belonging.labels_of_clique(view.metadata.name, clique)
+    )
+    if belonging.lacks(meta.labels, wanted):
+        mended["labels"] = {**wanted}
+    told = annotations(clique) if is_newest else {}
+    if belonging.lacks(meta.annotations, told):
+        mended["annotations"] = {**told}
+    return mended
+
+
+def _mended_pods(view: SetView, clique: WantedClique, there: Clique) -> JsonObject:
+    """Give the patch for a podSpec that would make other pods than its label says; else nothing."""
+    wanted, written = pod_spec(view, clique), there.spec.pod_spec
+    # Hardly ever are they not the same to the letter.
+    if written == wanted or adopting.makes_pods_of(there, clique.template):
+        return {}
+    return merging.patch(written, wanted)
+
+
+def _mended_for_good(clique: WantedClique, there: Clique) -> JsonObject:
+    """Give what a clique is made with and keeps for good, where it says otherwise."""
+    template, spec = clique.template.spec, there.spec
+    mended: JsonObject = {}
+    if spec.role_name != template.role_name:
+        mended["roleName"] = template.role_name
+    if spec.minimum != template.minimum:
+        mended["minAvailable"] = template.minimum
+    parents = {parent.clique for parent in clique.waits_for}
+    if {*spec.starts_after} != parents and not adopting.is_groves_order(clique, spec.starts_after):
+        mended["startsAfter"] = [parent.clique for parent in clique.waits_for] or None
+    return mended
 
 
 _NOBODY = Meta(name="")

@@ -74,6 +74,14 @@ def _repairs(view: SetView, group: WantedGroup, there: Group) -> Iterator[Step]:
         patch["spec"] = {"replicas": template.replicas}
     if patch:
         yield Change(SCALING_GROUPS, meta.name, meta.uid, patch)
+    lasting: JsonObject = {}
+    if there.spec.min_available != template.min_available:
+        lasting["minAvailable"] = template.min_available
+    if {*there.spec.clique_names} != {*template.clique_names}:
+        lasting["cliqueNames"] = [*template.clique_names]
+    if lasting:
+        # By itself, since our own definition refuses it, and Grove's does not.
+        yield Change(SCALING_GROUPS, meta.name, meta.uid, {"spec": lasting})
 
 
 def _labels(view: SetView, group: WantedGroup) -> dict[str, str]:

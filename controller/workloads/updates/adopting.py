@@ -8,7 +8,7 @@ a PodClique which template that is in our hash. A real change brings our own lab
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,8 +25,6 @@ from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import PODCLIQUES, PODS
 
 _OURS: Final = re.compile(r"[0-9a-f]{16}")
-# Grove writes these into the PodCliques of a scaling group; no template has them.
-_GROUP_VARIABLES: Final = "GROVE_PCSG_"
 
 
 @dataclass(frozen=True)
@@ -90,6 +88,40 @@ def is_ours(label: str) -> bool:
     return _OURS.fullmatch(label) is not None
 
 
+def makes_pods_of(there: Clique, template: CliqueTemplate) -> bool:
+    """Tell whether a PodClique's podSpec makes the pods of a template, whoever has written it."""
+    written = template.spec.pod_spec
+    newest = hashing.spec_hash(written)
+    return newest == there.spec_hash or newest == hashing.spec_hash(
+        _without_additions(there.spec.pod_spec, written)
+    )
+
+
+def is_groves_order(clique: WantedClique, said: Sequence[str]) -> bool:
+    """Tell whether Grove may have made a member of a group wait for these, and nobody else did.
+
+    It has a member wait for those of its group in all copies of the base gang, and forgets an order
+    in scaled gangs. Which cliques wait for which can never be changed, so that is left.
+    """
+    place = clique.place
+    if not place.group:
+        return False
+    wanted = {parent.clique for parent in clique.waits_for}
+    if place.base and not said:
+        return True
+    own = f"{place.group_name}-{place.copy}-"
+    shorts = {name.removeprefix(own) for name in wanted if name.startswith(own)}
+    extra = {*said} - wanted
+    return wanted <= {*said} and all(
+        _is_in_another_copy(name, place.group_name, shorts) for name in extra
+    )
+
+
+def _is_in_another_copy(name: str, group: str, shorts: set[str]) -> bool:
+    copy, _, short = name.removeprefix(f"{group}-").partition("-")
+    return name.startswith(f"{group}-") and copy.isdecimal() and short in shorts
+
+
 def _taken_over(view: SetView, hashes: Mapping[str, str]) -> dict[str, list[str]]:
     """Find, for each template, the labels of PodCliques that have it under another hash."""
     found: dict[str, list[str]] = {}
@@ -139,7 +171,7 @@ def _without_additions(spec: JsonObject, written: JsonObject) -> JsonObject:
 
 def _plain(claims: set[str], container: JsonObject) -> JsonObject:
     env = container.get("env")
-    told = {name for name in _named(env) if name.startswith(_GROUP_VARIABLES)}
+    told = {name for name in _named(env) if name.startswith(hashing.GROUP_VARIABLES)}
     kept = {**container, "env": _without(env, told)}
     resources = container.get("resources")
     if isinstance(resources, dict):

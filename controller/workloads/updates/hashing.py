@@ -14,6 +14,7 @@ from api import names
 from api.cliques import CliqueTemplate
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
+from controller.workloads import containers
 from controller.workloads.updates import canonical
 from policies import membership
 
@@ -30,6 +31,8 @@ _TOLD_LABELS: Final = frozenset(
 _TOLD_ANNOTATIONS: Final = frozenset(
     (names.TOPOLOGY_NAME_ANNOTATION, names.TEMPLATE_HASH_ANNOTATION, *names.TERMINATIONS)
 )
+# No template has them, or they are written over.
+GROUP_VARIABLES: Final = "GROVE_PCSG_"
 _PRIORITY: Final = "priorityClassName"
 _DIGITS: Final = 16
 
@@ -74,6 +77,23 @@ def pods_hash(
             _PRIORITY: priority,
         }
     )
+
+
+def spec_hash(pod_spec: JsonObject) -> str:
+    """Hash a podSpec alone, without the variables that a scaling group adds to its members'."""
+    return _digest(canonical.pod_spec(containers.changed(pod_spec, _ungrouped)))
+
+
+def _ungrouped(container: JsonObject) -> JsonObject:
+    env = container.get("env")
+    if not isinstance(env, list):
+        return container
+    own = [each for each in env if not _is_of_group(each)]
+    return {**container, "env": own}
+
+
+def _is_of_group(variable: Json) -> bool:
+    return isinstance(variable, dict) and str(variable.get("name")).startswith(GROUP_VARIABLES)
 
 
 def _is_told_label(key: str) -> bool:
