@@ -25,6 +25,7 @@ from scheduler.answers import (
     Uncordon,
     Widen,
 )
+from scheduler.filters.counted import spoken
 from scheduler.parts import scarcity
 
 LONGEST: Final = 400
@@ -94,7 +95,7 @@ def _total(refusal: NoFit) -> str:
 
 
 def _resource(refusal: NoFit) -> str:
-    return f"{_total(refusal)}; no node has any {refusal.subject}"
+    return f"{_total(refusal)}; no node has any {spoken(refusal.subject)}"
 
 
 def _filters(refusal: NoFit) -> str:
@@ -234,7 +235,7 @@ def _shortages(refusal: NoFit) -> Iterator[str]:
     for name in sorted(refusal.needed, key=scarcity):
         needed, free = _needed(refusal, name), refusal.free.get(name, 0)
         if needed > free:
-            what = "pod slots" if name == quantities.PODS else name
+            what = "pod slots" if name == quantities.PODS else spoken(name)
             wanted, there, missing = (
                 quantities.text(name, amount) for amount in (needed, free, needed - free)
             )
@@ -295,7 +296,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _amount(name: str, amount: int) -> str:
-    what = "pod slots" if name == quantities.PODS else name
+    what = "pod slots" if name == quantities.PODS else spoken(name)
     return f"{quantities.text(name, amount)} {what}"
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from api import names
+from api.quantities import PODS
 from api.streams import Node
 from scheduler.answers import Placement, Plan
 from scheduler.requests import GangRequest
@@ -99,7 +100,7 @@ def displaced(saved: Saved, edits: Iterable[Edit]) -> dict[Key, int]:
     drained = {node for edit in edits if isinstance(edit, Drain) for node in edit.nodes}
     found: dict[Key, int] = {}
     for hold in saved.holds:
-        if hold.node in drained and not hold.daemon:
+        if hold.node in drained and not hold.daemon and hold.need.get(PODS):
             key = gang_of(hold) or ("", "")
             found[key] = found.get(key, 0) + 1
     return dict(sorted(found.items()))

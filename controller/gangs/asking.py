@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from api import names
 from api.podgang import GangConstraint
-from controller.gangs import spreading, topologies
+from controller.gangs import claiming, spreading, topologies
+from controller.gangs.claiming import Claiming
 from controller.gangs.deciding import Place
 from controller.gangs.topologies import BUILT_IN, Network
 from controller.gangs.views import GangView, Member
@@ -17,6 +18,7 @@ from controller.podgang import Gang
 from scheduler import needs
 from scheduler.eligible import Constraints
 from scheduler.filters.claims import Claims
+from scheduler.filters.counted import merged
 from scheduler.requests import Anchor, Closeness, GangRequest, Group, Sibling, Spread, Want
 
 
@@ -51,14 +53,15 @@ def request(view: GangView, place: Place, around: Around = Around()) -> GangRequ
     base = around.base.gang if around.base else None
     tree = _tree(gang, base)
     network = network_of(gang, base, around.networks)
+    claimed = claiming.of(view, place, around.claims, tree.groups)
     born = gang.metadata.creation_timestamp
     return GangRequest(
         namespace,
         name,
-        tuple(_want(member, around.claims) for member in place.minimum),
-        tuple(_want(member, around.claims) for member in place.extras),
+        tuple(_want(member, claimed) for member in place.minimum),
+        tuple(_want(member, claimed) for member in place.extras),
         near=tree.near,
-        groups=tree.groups,
+        groups=(*tree.groups, *claimed.together),
         anchors=tuple(_anchors(view, place, around.base, with_base=tree.with_base)),
         topology=network.name,
         spread=tuple(_spread(gang, around, network)),
@@ -87,9 +90,10 @@ def unheeded(gang: Gang, base: Gang | None, networks: Sequence[Network]) -> str:
     return "; ".join([*said, *(f"{each} is not heeded" for each in spreading.unread(gang))])
 
 
-def _want(member: Member, claims: Claims) -> Want:
+def _want(member: Member, claimed: Claiming) -> Want:
     (clique, index), pod = member.slot, member.pod
-    return Want(clique, index, needs.of_pod(pod), Constraints.of(pod, claims.of(pod)))
+    need = merged(needs.of_pod(pod), claimed.takes[member.slot])
+    return Want(clique, index, need, Constraints.of(pod, claimed.claimed[member.slot]))
 
 
 def _tree(gang: Gang, base: Gang | None) -> _Tree:

@@ -3,19 +3,32 @@
 import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from typing_extensions import override
 
-from api.claims import DeviceClaim, PersistentVolume, PersistentVolumeClaim, StorageClass
+from api.claims import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceTemplate,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ResourceSlice,
+    StorageClass,
+)
 from api.streams import Custom, DaemonSet
 from controller.gangs import owners
+from controller.gangs.shelves import Shelves
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.client import Client
 from kube.objects import Key, KubeObject
 from kube.resources import (
+    CLAIM_TEMPLATES,
     DAEMONSETS,
+    DEVICE_CLASSES,
+    DEVICE_SLICES,
     RESOURCE_CLAIMS,
     STORAGE_CLASSES,
     TOPOLOGY_BINDINGS,
@@ -24,6 +37,7 @@ from kube.resources import (
     Resource,
 )
 from scheduler.filters.claims import Claims
+from scheduler.filters.disks import Disks
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -51,7 +65,10 @@ class Following(Protocol):
 
 @dataclass(frozen=True)
 class Sources:
-    """What is followed for it. A cluster need not serve all of these kinds."""
+    """What is followed for it. A cluster need not serve all of these kinds.
+
+    `missing` are those that it did not serve to us when they were last asked for.
+    """
 
     bindings: Cache[Custom]
     daemonsets: Cache[DaemonSet]
@@ -59,6 +76,10 @@ class Sources:
     volumes: Cache[PersistentVolume]
     classes: Cache[StorageClass]
     devices: Cache[DeviceClaim]
+    templates: Cache[DeviceTemplate]
+    slices: Cache[ResourceSlice]
+    device_classes: Cache[DeviceClass]
+    missing: set[Resource] = field(default_factory=set)
 
     @classmethod
     def of(cls, client: Client, rng: random.Random) -> "Sources":
@@ -70,6 +91,9 @@ class Sources:
             Cache(client, VOLUMES, PersistentVolume, rng),
             Cache(client, STORAGE_CLASSES, StorageClass, rng),
             Cache(client, RESOURCE_CLAIMS, DeviceClaim, rng),
+            Cache(client, CLAIM_TEMPLATES, DeviceTemplate, rng),
+            Cache(client, DEVICE_SLICES, ResourceSlice, rng),
+            Cache(client, DEVICE_CLASSES, DeviceClass, rng),
         )
 
     async def run(self, client: Client) -> None:
@@ -83,6 +107,12 @@ class Sources:
         for kind, cache in self._each():
             if await owners.served(client, kind):
                 await cache.synced()
+            else:
+                self.missing.add(kind)
+
+    def known(self, kind: Resource) -> bool:
+        """Whether what there is of a kind can be told; one may come to be served later."""
+        return kind not in self.missing or dict(self._each())[kind].is_synced
 
     async def relist(self, reason: str) -> None:
         """List what has been listed once more."""
@@ -98,6 +128,9 @@ class Sources:
             (VOLUMES, self.volumes),
             (STORAGE_CLASSES, self.classes),
             (RESOURCE_CLAIMS, self.devices),
+            (CLAIM_TEMPLATES, self.templates),
+            (DEVICE_SLICES, self.slices),
+            (DEVICE_CLASSES, self.device_classes),
         )
 
 
@@ -108,25 +141,51 @@ class Supplies:
     """
 
     def __init__(
-        self, on_daemonset: Callable[[Change[DaemonSet]], None], changed: Callable[[], None]
+        self,
+        on_daemonset: Callable[[Change[DaemonSet]], None],
+        changed: Callable[[], None],
+        shelves: Shelves,
     ) -> None:
-        self.claims = Claims()
+        self._known: Callable[[], Claims] = Claims
         self._tell = on_daemonset
         self._changed = changed
+        self._shelves = shelves
+
+    @property
+    def claims(self) -> Claims:
+        """What there is to claim, as far as it can be told."""
+        return self._known()
 
     def follow(self, sources: Sources) -> None:
         """Know all that there is and will be."""
-        self.claims = Claims(
+        shelves = self._shelves
+        kinds = ByName(sources.classes)
+        shelves.use(Disks(kinds), lambda pod: self.claims.of(pod).needs)
+        whole = Claims(
             ByKey(sources.claims),
             ByName(sources.volumes),
-            ByName(sources.classes),
+            kinds,
             ByKey(sources.devices),
+            ByKey(sources.templates),
+            shelves.disks,
+            shelves.devices,
         )
+        self._known = partial(_told, whole, sources)
         sources.daemonsets.subscribe(self._on_daemonset)
+        # What is counted comes first: whoever is told of more room may look at once.
+        sources.claims.subscribe(shelves.on_claim)
         sources.claims.subscribe(self._on_claim)
+        sources.volumes.subscribe(shelves.on_volume)
         sources.volumes.subscribe(self._on_volume)
+        sources.classes.subscribe(shelves.on_storage)
         sources.classes.subscribe(lambda _: self._changed())
+        sources.devices.subscribe(shelves.on_devices)
         sources.devices.subscribe(self._on_devices)
+        sources.templates.subscribe(self._on_template)
+        sources.slices.subscribe(shelves.on_slice)
+        sources.slices.subscribe(self._on_slice)
+        sources.device_classes.subscribe(shelves.on_class)
+        sources.device_classes.subscribe(lambda _: self._changed())
 
     def _on_daemonset(self, change: Change[DaemonSet]) -> None:
         if isinstance(change, Modified) and _same_pods(change.old, change.new):
@@ -151,7 +210,18 @@ class Supplies:
                 self._changed()
 
     def _on_devices(self, change: Change[DeviceClaim]) -> None:
-        if isinstance(change, Modified) and change.old.status != change.new.status:
+        # That devices are given frees no room.
+        if isinstance(change, Added) or change.old.status.allocation is not None:
+            if isinstance(change, Modified) and change.old.status == change.new.status:
+                return
+            self._changed()
+
+    def _on_template(self, change: Change[DeviceTemplate]) -> None:
+        if isinstance(change, Added):
+            self._changed()
+
+    def _on_slice(self, change: Change[ResourceSlice]) -> None:
+        if not isinstance(change, Modified) or change.old.spec != change.new.spec:
             self._changed()
 
 
@@ -197,6 +267,23 @@ class ByName(Mapping[str, T], Generic[T]):
     @override
     def __len__(self) -> int:
         return len(self._cache)
+
+
+def _told(whole: Claims, sources: Sources) -> Claims:
+    """Leave out what is not served: there may be any number of it."""
+    if not sources.missing:
+        return whole
+    known = sources.known
+    counted = known(DEVICE_SLICES) and known(DEVICE_CLASSES)
+    return Claims(
+        whole.claims if known(VOLUME_CLAIMS) else None,
+        whole.volumes if known(VOLUMES) else None,
+        whole.classes if known(STORAGE_CLASSES) else None,
+        whole.devices if known(RESOURCE_CLAIMS) else None,
+        whole.templates if known(CLAIM_TEMPLATES) else None,
+        whole.disks if known(VOLUMES) else None,
+        whole.offered if counted else None,
+    )
 
 
 def _same_pods(old: DaemonSet, new: DaemonSet) -> bool:

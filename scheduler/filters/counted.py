@@ -58,10 +58,10 @@ def within(kinds: Iterable[frozenset[T]], one: T) -> frozenset[T]:
 
 
 def merged(one: Amounts, other: Amounts) -> Amounts:
-    """Add up, without a copy where one side is nothing."""
+    """Add up, without a copy where one side is nothing; names keep their order."""
     if not one or not other:
         return one or other
-    return {name: one.get(name, 0) + other.get(name, 0) for name in one.keys() | other.keys()}
+    return {**one, **{name: one.get(name, 0) + amount for name, amount in other.items()}}
 
 
 def least(every: Iterable[Mapping[str, int]]) -> dict[str, int]:

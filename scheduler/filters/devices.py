@@ -20,7 +20,7 @@ from api.claims import (
     ResourceSlice,
     SliceSpec,
 )
-from api.quantities import Amounts, plus
+from api.quantities import Amounts
 from api.streams import Node, NodeSelector
 from scheduler.filters.counted import Shelf, devices_of, least, merged, within
 from scheduler.filters.expressions import Conditions, read
@@ -149,7 +149,7 @@ class Devices:
         left = local = False
         for request in spec.devices.requests:
             found = self._asked(request)
-            takes, left = plus(takes, found.takes), left or found.left
+            takes, left = merged(takes, found.takes), left or found.left
             local = local or found.local
         return Asked(takes, left, local)
 
@@ -174,7 +174,7 @@ class Devices:
         every = request.allocation_mode != "ExactCount"
         left = every or bool(request.selectors) or not conditions.whole
         count = 1 if every else request.count
-        return Asked({devices_of(each): count for each in self._around(name)}, left, local)
+        return Asked({devices_of(each): count for each in sorted(self._around(name))}, left, local)
 
     def _around(self, name: str) -> Iterator[str]:
         """List the classes that devices of this one are of as well, as far as that is certain."""

@@ -166,7 +166,7 @@ class Disks:
             there = self._volumes.get(name, {}).values()
             kinds = {frozenset(d for d in demands if d.met(volume)) for volume in there}
             self._kinds[name] = kinds
-        return {each.column: 1 for each in within(kinds, demand)}
+        return dict.fromkeys(sorted(each.column for each in within(kinds, demand)), 1)
 
     def _shelf(self, volumes: Iterable[PersistentVolume]) -> Shelf:
         has: Counter[str] = Counter()
