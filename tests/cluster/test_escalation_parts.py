@@ -10,20 +10,40 @@ from api.jsons import Json, JsonObject
 from kube.client import Client
 from kube.errors import Forbidden
 from kube.resources import (
+    AUTOSCALERS,
     PODCLIQUES,
     PODCLIQUESETS,
     PODGANGS,
+    PODS,
     SCALING_GROUPS,
     SERVICEACCOUNTS,
+    SERVICES,
     Resource,
 )
-from tests.support.attempts import Ask, Attempt, Seen, carry_out, changed, each, merge, part
+from tests.support.attempts import (
+    BELONGING,
+    ONLY_MAKERS,
+    Ask,
+    Attempt,
+    Seen,
+    carry_out,
+    changed,
+    each,
+    labels,
+    merge,
+    part,
+)
 from tests.support.living import engine_set
-from tests.support.tenants import AUTHOR, EDITOR, OWNER, WAITING_SET, Estate
+from tests.support.tenants import ADMIN, AUTHOR, EDITOR, OWNER, WAITING_SET, Estate, a_pod
 
 pytestmark = pytest.mark.cluster
 
 OF_THE_SET: Final = f"ownerReference to the PodCliqueSet {WAITING_SET} can"
+BY_STATUS: Final = "cannot be changed through the status of what was made for a set"
+CHOSEN: Final[JsonObject] = {
+    names.PART_OF_LABEL: WAITING_SET,
+    names.SET_REPLICA_LABEL: "0",
+}
 
 
 def owners(seen: Seen) -> list[Json]:
@@ -101,6 +121,109 @@ def slipped(seen: Seen) -> list[Ask]:
     ),
 )  # fmt: skip
 async def test_nobody_passes_anything_off_as_a_sets(
+    person: Client, estate: Estate, attempt: Attempt, tenant: str
+) -> None:
+    await carry_out(person, estate, attempt, tenant)
+
+
+def by_status(seen: Seen, patch: JsonObject) -> list[Ask]:
+    """Change whose the Service of a set is, where only its status is looked at."""
+    return merge(seen.estate.path(SERVICES, f"{WAITING_SET}-0", "status"), patch)
+
+
+def scaled_by_status(seen: Seen) -> list[Ask]:
+    name = f"kept-{uuid4().hex[:8]}"
+    target: JsonObject = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "none"}
+    made = body(AUTOSCALERS, name, spec={"maxReplicas": 2, "scaleTargetRef": target})
+    kept = changed(made, "metadata", "labels", to={names.MANAGED_BY_LABEL: names.MANAGED_BY})
+    path = seen.estate.path(AUTOSCALERS, name, "status")
+    return [
+        Ask("POST", seen.estate.path(AUTOSCALERS), kept), *merge(path, labels(app__managed_by=None))
+    ]  # fmt: skip
+
+
+@each(
+    Attempt(
+        "has a set's Service no longer managed, through its status",
+        (OWNER,),
+        lambda seen: by_status(seen, labels(app__managed_by=None)),
+        f"label {names.MANAGED_BY_LABEL} {BY_STATUS}",
+    ),
+    Attempt(
+        "gives a set's Service to a set that there is not, through its status",
+        (OWNER,),
+        lambda seen: by_status(seen, labels(app__part_of="nobody")),
+        f"label {names.PART_OF_LABEL} {BY_STATUS}",
+    ),
+    Attempt(
+        "says of a set's Service that it is another replica's, through its status",
+        (OWNER,),
+        lambda seen: by_status(seen, labels(grove__podcliqueset_replica_index="7")),
+        f"label {names.SET_REPLICA_LABEL} {BY_STATUS}",
+    ),
+    Attempt(
+        "takes a Service from its set, through its status",
+        (OWNER,),
+        lambda seen: by_status(seen, {"metadata": {"ownerReferences": None}}),
+        f"ownerReferences {BY_STATUS}",
+    ),
+    Attempt(
+        "has a set's autoscaler no longer managed, through its status",
+        (OWNER,),
+        scaled_by_status,
+        f"label {names.MANAGED_BY_LABEL} {BY_STATUS}",
+    ),
+)
+async def test_nobody_frees_what_was_made_for_a_set_through_its_status(
+    person: Client, estate: Estate, attempt: Attempt, tenant: str
+) -> None:
+    await carry_out(person, estate, attempt, tenant)
+
+
+async def test_the_status_of_what_was_made_for_a_set_is_for_whoever_may_write_it(
+    estate: Estate,
+) -> None:
+    async with estate.acting(OWNER) as owner:
+        path = estate.path(SERVICES, f"{WAITING_SET}-0", "status")
+        said: JsonObject = {"type": "Seen", "status": "True", "reason": "x", "message": ""}
+        said["lastTransitionTime"] = "2026-01-02T03:04:05Z"
+        for conditions in ([said], []):
+            (ask,) = merge(path, {"status": {"conditions": conditions}})
+            await owner.ask(ask.method, ask.path, ask.body, ask.media)
+
+
+def posing(seen: Seen) -> list[Ask]:
+    """Make a pod that the Service of a set would choose among its own."""
+    marked: JsonObject = {**CHOSEN, names.MANAGED_BY_LABEL: names.MANAGED_BY}
+    pod = a_pod(f"posing-{uuid4().hex[:8]}", schedulerName="another")
+    return [Ask("POST", seen.estate.path(PODS), changed(pod, "metadata", "labels", to=marked))]
+
+
+def posing_late(seen: Seen) -> list[Ask]:
+    """Make a pod that says nearly all of it, and have it say the rest."""
+    name = f"posing-{uuid4().hex[:8]}"
+    pod = changed(a_pod(name, schedulerName="another"), "metadata", "labels", to=CHOSEN)
+    return [
+        Ask("POST", seen.estate.path(PODS), pod),
+        *merge(seen.estate.path(PODS, name), labels(app__managed_by=names.MANAGED_BY)),
+    ]
+
+
+@each(
+    Attempt(
+        "makes a pod of another scheduler that a set's Service chooses",
+        (EDITOR, ADMIN, OWNER),
+        posing,
+        ONLY_MAKERS,
+    ),
+    Attempt(
+        "has a pod of another scheduler chosen by a set's Service",
+        (EDITOR, OWNER),
+        posing_late,
+        BELONGING,
+    ),
+)
+async def test_nobody_comes_between_a_set_and_its_clients(
     person: Client, estate: Estate, attempt: Attempt, tenant: str
 ) -> None:
     await carry_out(person, estate, attempt, tenant)

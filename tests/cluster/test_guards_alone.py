@@ -156,6 +156,22 @@ def create(seen: Seen, words: JsonObject, **spec: Json) -> list[Ask]:
         "add one of them",
     ),
     Attempt(
+        "makes a gang of more pods than one may have",
+        (EDITOR,),
+        lambda seen: create(
+            seen, {**plain("mine"), names.GANG_SIZE_LABEL: "10001"}, schedulingGates=GATED
+        ),
+        "whole numbers from 1 to 10000",
+    ),
+    Attempt(
+        "makes a gang that never reaches its minimum",
+        (EDITOR,),
+        lambda seen: create(
+            seen, {**plain("mine"), names.GANG_MINIMUM_LABEL: "5"}, schedulingGates=GATED
+        ),
+        "must not exceed penstock.dev/gang-size",
+    ),
+    Attempt(
         "labels a pod into a set's gang",
         (EDITOR, OWNER),
         lambda seen: merge(seen.loose(), labels(grove__podgang="stuck-0")),

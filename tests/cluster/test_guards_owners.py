@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from api import names
+from api.cliques import MAX_REPLICAS
 from api.jsons import Json, JsonObject
 from kube.errors import Invalid
 from kube.resources import Resource
@@ -98,6 +99,16 @@ REFUSED: Final[dict[str, tuple[Resource, JsonObject, str]]] = {
         owner(STATEFULSETS, {**FOUR, names.GANG_MINIMUM_LABEL: "9" * 30}, **PARALLEL),
         "must be a whole number",
     ),
+    "more pods than a gang may have": (
+        DEPLOYMENTS,
+        owner(DEPLOYMENTS, {**FOUR, names.GANG_SIZE_LABEL: str(MAX_REPLICAS + 1)}),
+        "must be a whole number of pods, from 1 to 10000",
+    ),
+    "a minimum that the gang never reaches": (
+        DEPLOYMENTS,
+        owner(DEPLOYMENTS, {**FOUR, names.GANG_MINIMUM_LABEL: "5"}),
+        "is 5 and must not exceed penstock.dev/gang-size, which is 4",
+    ),
     "a gang without a size": (
         DEPLOYMENTS,
         owner(DEPLOYMENTS, {names.GANG_LABEL: "mine"}),
@@ -123,6 +134,14 @@ ADMITTED: Final[dict[str, tuple[Resource, JsonObject]]] = {
     "a StatefulSet whose gang starts with one pod": (
         STATEFULSETS,
         owner(STATEFULSETS, {**FOUR, names.GANG_MINIMUM_LABEL: "1"}, replicas=4),
+    ),
+    "a Deployment of as many as a gang may have": (
+        DEPLOYMENTS,
+        owner(DEPLOYMENTS, {**FOUR, names.GANG_SIZE_LABEL: str(MAX_REPLICAS)}),
+    ),
+    "a Deployment that waits for all of its gang": (
+        DEPLOYMENTS,
+        owner(DEPLOYMENTS, {**FOUR, names.GANG_MINIMUM_LABEL: "4"}),
     ),
     "a StatefulSet of no gang": (STATEFULSETS, owner(STATEFULSETS, {}, replicas=4)),
     "a Job as wide as its gang": (JOBS, owner(JOBS, FOUR, parallelism=4, completions=4)),

@@ -26,6 +26,19 @@ group counts, as an owner's is not looked at. Call with the object's name.
 {{ . }}.metadata.?ownerReferences.orValue([]).exists(o, o.kind in {{ include "penstock.owners" . }})
 {{- end -}}
 
+{{- /*
+Whether something says that it was made for a set. Services and autoscalers choose a set's pods by this label, whatever
+scheduler those are for. Call with the object's name.
+*/ -}}
+{{- define "penstock.saysMadeForASet" -}}
+{{ . }}.metadata.?labels[?'app.kubernetes.io/managed-by'].orValue('') == 'grove-operator'
+{{- end -}}
+
+{{- /* What the size and the minimum of a gang look like: 1 to 10000, as many pods as a clique may have. */ -}}
+{{- define "penstock.count" -}}
+'^([1-9][0-9]{0,3}|10000)$'
+{{- end -}}
+
 {{- /* The kinds that a set's pods, or what they belong to, have as owners; as a CEL list. */ -}}
 {{- define "penstock.owners" -}}
 ['PodClique', 'PodCliqueScalingGroup', 'PodCliqueSet']
