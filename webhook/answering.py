@@ -51,6 +51,11 @@ class Answering:
         self._turnstile = Turnstile(clock)
         self.clock: Final = clock
 
+    def rejected(self, route: Route, reply: Reply) -> Reply:
+        """Count a reply to what never came to be read as a review, and give it back."""
+        self._metrics.of(route.path).reject(reply.status)
+        return reply
+
     def answer(self, route: Route, body: bytes, span: Span) -> Reply:
         """Answer the review in `body`: a well-formed review, or 400 where none can be answered."""
         meters = self._metrics.of(route.path)

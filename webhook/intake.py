@@ -35,15 +35,15 @@ class Intake:
         route = PATHS.get(environ["PATH_INFO"])
         if route is None or environ["REQUEST_METHOD"] != "POST":
             return self._beyond(environ, start_response)
-        reply = _fault(environ) or self._answered(environ, route)
+        reply = self._answered(environ, route)
         head = [("Content-Type", reply.content_type), ("Content-Length", str(len(reply.body)))]
         start_response(_STATUS[reply.status], head)
         return [reply.body]
 
     def _answered(self, environ: WSGIEnvironment, route: Route) -> Reply:
-        body = _body(environ)
+        body = _fault(environ) or _body(environ)
         if isinstance(body, Reply):
-            return body
+            return self._answering.rejected(route, body)
         return self._answering.answer(route, body, _span(environ, self._answering.clock))
 
 

@@ -38,6 +38,11 @@ class PathMetrics:
         self.late: Final = metrics.late.labels(path)
         self.faults: Final = metrics.faults.labels(path)
         self.strays: Final = metrics.strays.labels(path)
+        self._rejected = metrics.rejected
+
+    def reject(self, code: int) -> None:
+        """Count a request that was answered with this HTTP status in place of a review."""
+        self._rejected.labels(self._path, str(code)).inc()
 
     def count(self, operation: str, decision: Decision, *, dry_run: bool) -> None:
         """Count a review."""
@@ -80,6 +85,12 @@ class Metrics:
         self.faults: Final = counter("faults", "Reviews refused for a fault of ours")
         self.strays: Final = counter(
             "stray_reviews", "Reviews that a webhook configuration should not have sent here"
+        )
+        self.rejected: Final = Counter(
+            f"{PREFIX}rejected",
+            "Requests turned away before there was a review to answer",
+            ("path", "code"),
+            registry=registry,
         )
         self.handshake_failures: Final = Counter(
             f"{PREFIX}tls_handshake_failures", "TLS handshakes that failed", registry=registry

@@ -209,6 +209,24 @@ def test_a_body_that_ends_early_is_a_bad_request(client: FlaskClient) -> None:
     assert (reply.status_code, reply.text) == (400, "the body ends before it should")
 
 
+def test_what_is_turned_away_unread_is_counted_by_path_and_code(client: FlaskClient) -> None:
+    json = "application/json"
+    lost = {"wsgi.input": Broken(ConnectionResetError("gone")), "CONTENT_LENGTH": "10"}
+    client.post(VALIDATE, data=b"{}", content_type="text/plain")
+    client.post(VALIDATE, data=b"{}", content_type=json, headers={"Content-Encoding": "gzip"})
+    client.post(MUTATE, data=b" " * (intake.LARGEST_BODY + 1), content_type=json)
+    client.post(MUTATE, content_type=json, environ_overrides=lost)
+    # That is no path of ours.
+    client.post("/elsewhere", data=b"{}", content_type="text/plain")
+    ask(client, VALIDATE, review(a_set(clique("a"))))
+    counted = client.get("/metrics").text.splitlines()
+    assert sorted(line for line in counted if line.startswith("penstock_webhook_rejected")) == [
+        f'penstock_webhook_rejected_total{{code="400",path="{MUTATE}"}} 1.0',
+        f'penstock_webhook_rejected_total{{code="413",path="{MUTATE}"}} 1.0',
+        f'penstock_webhook_rejected_total{{code="415",path="{VALIDATE}"}} 2.0',
+    ]
+
+
 @pytest.mark.parametrize(("size", "code"), [(intake.LARGEST_BODY, 200), (8 << 20, 413)])
 def test_a_body_in_chunks_is_bounded_too(client: FlaskClient, size: int, code: int) -> None:
     body = orjson.dumps(review(a_set(clique("a"))))

@@ -90,6 +90,8 @@ def test_reviews_are_for_the_named_client_and_probes_for_everybody(
             asked_by(running, foreign)
         _, metrics = page(running, "/metrics")
         assert "penstock_webhook_tls_handshake_failures_total 1.0" in metrics
+        turned_away = f'penstock_webhook_rejected_total{{code="403",path="{VALIDATE}"}} 2.0'
+        assert turned_away in metrics
         # The authority is followed like the certificate.
         (tmp_path / "client-ca.crt").write_bytes(others.certificate_pem)
         assert asked_by(running, foreign) == 200
