@@ -1,6 +1,6 @@
 """The PodGang of a plain gang as it is written, and whether one says the same already. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from api import names
@@ -10,6 +10,7 @@ from api.objects import settled, timestamp
 from api.podgang import PodGangSpec
 from api.streams import Meta, Pod
 from controller.gangs import plain_slots
+from controller.gangs.plain_pods import Whereabouts
 from controller.podgang import Gang
 from kube.objects import Key
 from kube.resources import EVENTS, PODGANGS, PODS
@@ -32,6 +33,7 @@ class Wanted:
     minimum: int
     priority_class: str = ""
     closeness: Closeness = Closeness()
+    whereabouts: Whereabouts = field(default_factory=Whereabouts)
 
     def body(self) -> JsonObject:
         """Write it new. Nobody owns it: it goes when its pods have gone."""
@@ -69,6 +71,8 @@ class Wanted:
         return {
             names.SLOTS_ANNOTATION: plain_slots.spelled(index for index, _ in self.slots),
             names.TOPOLOGY_NAME_ANNOTATION: self.closeness.topology or None,
+            names.SPREAD_ANNOTATION: self.whereabouts.spread or None,
+            names.PREFERRED_ZONE: self.whereabouts.zone or None,
         }
 
     def _spec(self) -> JsonObject:

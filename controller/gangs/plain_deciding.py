@@ -176,12 +176,14 @@ def _wanted(view: PlainView, members: list[Pod]) -> Wanted:
         for name, index in view.before.items()
         if index in free and name not in found and name not in done
     }
-    wishes = plain_pods.wishes(members)
+    wishes = plain_pods.wishes(members, found)
     slots = sorted((index, name) for name, index in {**kept, **found}.items())
     asked = _closeness(view, wishes)
     if isinstance(asked, str):
         asked = closeness_of(view.there) if view.there else Closeness()
-    return Wanted(view.key, tuple(slots), wishes.minimum, wishes.priority_class, asked)
+    return Wanted(
+        view.key, tuple(slots), wishes.minimum, wishes.priority_class, asked, wishes.whereabouts
+    )
 
 
 def _closeness(view: PlainView, wishes: Wishes) -> Closeness | str:
@@ -206,7 +208,7 @@ def _presses(view: PlainView, gang: Gang, wanted: Wanted, members: list[Pod]) ->
 
 
 def _confirmed(view: PlainView, gang: Gang, members: list[Pod]) -> PlainStep:
-    wishes = plain_pods.wishes(members)
+    wishes = plain_pods.wishes(members, view.before)
     asked = _closeness(view, wishes)
     unknown = (asked,) if isinstance(asked, str) else ()
     enough = len(members) >= wishes.minimum and not unknown

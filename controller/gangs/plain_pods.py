@@ -5,7 +5,7 @@ together with our gate, and that only we take that gate off.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -15,8 +15,19 @@ from api.streams import Pod
 from kube.objects import Key
 
 MOST_TOLD: Final = 5  # of what pods say differently; thousands could
+_FIRST: Final = "that of the first slot that says it"
+_LONGEST_KEY: Final = 317  # of labels: a prefix, a slash and a name
+_LONGEST_VALUE: Final = 63
 _COUNT: Final = re.compile("[1-9][0-9]{0,8}")
 _INDEX: Final = re.compile("[0-9]{1,9}")
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where a gang would best be: apart from others by which level, and in which zone."""
+
+    spread: str = ""
+    zone: str = ""
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,7 @@ class Wishes:
     topology: str
     level: str
     disagreements: tuple[str, ...]
+    whereabouts: Whereabouts = Whereabouts()
 
 
 def gang_of(pod: Pod) -> Key | None:
@@ -70,17 +82,33 @@ def by_age(pods: Collection[Pod]) -> list[Pod]:
     return sorted(pods, key=_age)
 
 
-def wishes(pods: Sequence[Pod]) -> Wishes:
+def whereabouts(pod: Pod) -> Whereabouts:
+    """Read what a pod says of that; what could be no label's key or value says nothing."""
+    annotations, labels = pod.metadata.annotations, pod.metadata.labels
+    spread = annotations.get(names.SPREAD_ANNOTATION, "")
+    zone = annotations.get(names.PREFERRED_ZONE, "") or labels.get(names.PREFERRED_ZONE, "")
+    return Whereabouts(
+        spread if len(spread) <= _LONGEST_KEY else "", zone if len(zone) <= _LONGEST_VALUE else ""
+    )
+
+
+def wishes(pods: Sequence[Pod], slots: Mapping[str, int]) -> Wishes:
     """Take what the pods say together; there is at least one, and the oldest comes first.
 
-    Of several minima the largest counts, so that no pod starts with fewer than it asks for. In
-    everything else the oldest pod is followed, so that a newer one never moves a gang that runs.
+    Of several minima the largest counts, so that no pod starts with fewer than it asks for. Of
+    where they best were, the first pod counts that says it, by slots. In everything else the oldest
+    pod is followed, so that a newer one never moves a gang that runs.
     """
     oldest = pods[0]
+    by_slot = sorted(pods, key=lambda pod: slots[pod.metadata.name])
+    spreads = [said.spread for said in map(whereabouts, by_slot) if said.spread]
+    zones = [said.zone for said in map(whereabouts, by_slot) if said.zone]
     disagreements = (
         _differ("the minimum", "the largest", [str(minimum_of(pod)) for pod in pods]),
         _differ("the priority class", "the oldest pod's", [_priority(pod) for pod in pods]),
         _differ("the topology", "the oldest pod's", ["/".join(_closeness(pod)) for pod in pods]),
+        _differ("where they keep apart", _FIRST, spreads),
+        _differ("the zone", _FIRST, zones),
     )
     topology, level = _closeness(oldest)
     return Wishes(
@@ -89,6 +117,7 @@ def wishes(pods: Sequence[Pod]) -> Wishes:
         topology,
         level,
         tuple(each for each in disagreements if each),
+        Whereabouts(next(iter(spreads), ""), next(iter(zones), "")),
     )
 
 
@@ -106,7 +135,7 @@ def _closeness(pod: Pod) -> tuple[str, str]:
 def _differ(what: str, winner: str, said: Sequence[str]) -> str:
     """Say that pods disagree, or "" if they do not."""
     each = sorted(set(said))
-    if len(each) == 1:
+    if len(each) <= 1:
         return ""
     told = ", ".join(
         [text or "none" for text in each[:MOST_TOLD]] + ["…"] * (len(each) > MOST_TOLD)

@@ -132,6 +132,7 @@ def _says_the_same(change: Change[Pod]) -> bool:
     return (
         old.metadata.uid == new.metadata.uid
         and old.metadata.labels == new.metadata.labels
+        and plain_pods.whereabouts(old) == plain_pods.whereabouts(new)
         and old.gates == new.gates
         and plain_pods.lives(old) == plain_pods.lives(new)
     )

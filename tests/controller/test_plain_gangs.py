@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from api import names
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from api.reservation import ReservationSpec, State
 from api.streams import Node, Pod
 from controller.gangs import booking, plain_pods, plain_slots
@@ -17,6 +17,7 @@ from controller.gangs.plain_deciding import (
     Amend,
     Confirm,
     Make,
+    PlainStep,
     PlainView,
     Rest,
     Taken,
@@ -132,6 +133,58 @@ def test_the_oldest_pod_is_followed_in_all_else() -> None:
     step = decide(seen(*pods))
     assert isinstance(step, Make)
     assert step.wanted.priority_class == "low"
+
+
+SPREAD, ZONE = names.SPREAD_ANNOTATION, names.PREFERRED_ZONE
+
+
+def told(step: PlainStep) -> dict[str, Json]:
+    """The annotations of the PodGang that is wanted, but for its slots."""
+    assert isinstance(step, Make | Amend)
+    meta = step.wanted.body()["metadata"]
+    assert isinstance(meta, dict)
+    found = meta["annotations"]
+    assert isinstance(found, dict)
+    return {key: value for key, value in found.items() if key != names.SLOTS_ANNOTATION}
+
+
+def test_where_a_gang_would_best_be_is_what_the_first_slot_says_that_says_it() -> None:
+    """Slots by their numbers, whoever is the oldest."""
+    index = {n: {names.JOB_INDEX_LABEL: str(n)} for n in range(3)}
+    view = seen(
+        plain("a", labels=index[2], annotations={SPREAD: "block", ZONE: "z2"}, born=1),
+        plain("b", labels=index[1], annotations={SPREAD: "rack"}, born=2),
+        plain("c", labels=index[0], born=3),
+    )
+    step = decide(view)
+    assert told(step) == {SPREAD: "rack", ZONE: "z2"}
+    view = after(view, step)
+    said = decide(view)
+    assert isinstance(said, Confirm)
+    assert said.whole
+    assert said.message == (
+        "its pods disagree about where they keep apart (block, rack): that of the first slot that "
+        "says it counts"
+    )
+
+
+def test_a_zone_may_be_a_label_and_what_is_too_long_says_nothing() -> None:
+    long = {SPREAD: "x" * 318, ZONE: "x" * 64}
+    pods = plain("a", annotations=long, born=1), plain("b", labels={ZONE: "z1"}, born=2)
+    assert told(decide(seen(*pods))) == {ZONE: "z1"}
+
+
+def test_a_gang_that_no_longer_says_where_it_would_best_be_does_not_go_on_saying_it() -> None:
+    view = seen(plain("a", annotations={SPREAD: "rack"}))
+    view = after(view, decide(view))
+    step = decide(replace(view, pods=(plain("a"),)))
+    assert isinstance(step, Amend)
+    assert told(step) == {}
+    patched = step.wanted.patch(step.gang)["metadata"]
+    assert isinstance(patched, dict)
+    assert patched["annotations"] == {
+        names.SLOTS_ANNOTATION: "0", names.TOPOLOGY_NAME_ANNOTATION: None, SPREAD: None, ZONE: None
+    }  # fmt: skip
 
 
 CLOSE = {names.TOPOLOGY_LABEL: "net", names.TOPOLOGY_LEVEL_LABEL: "rack"}

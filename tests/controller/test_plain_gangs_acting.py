@@ -175,3 +175,16 @@ async def test_what_was_left_while_nobody_led_is_taken_away(scene: Scene) -> Non
         await scene.person.delete(PODS, name, KEY[0])
     async with gangs(Wire(scene.memory)):
         await eventually(lambda: scene.stored() is None, "no PodGang")
+
+
+async def test_a_wish_that_a_pod_takes_up_is_passed_on(scene: Scene) -> None:
+    def asked() -> bool:
+        gang = scene.stored()
+        return gang is not None and names.SPREAD_ANNOTATION in gang.metadata.annotations
+
+    async with gangs(Wire(scene.memory)):
+        await scene.make(*"abc")
+        await eventually(scene.is_whole, "a whole gang")
+        body: JsonObject = {"metadata": {"annotations": {names.SPREAD_ANNOTATION: "rack"}}}
+        await scene.person.merge_patch(PODS, "a", body, KEY[0])
+        await eventually(asked, "the wish to keep apart")

@@ -32,6 +32,7 @@ def plain(
     gated: bool = True,
     on: str = "",
     labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     gpus: str = "1",
     born: int = 0,
     phase: str = "Pending",
@@ -51,6 +52,7 @@ def plain(
         {"nvidia.com/gpu": gpus},
         metadata={
             "labels": {**told, **(labels or {})},
+            "annotations": {**(annotations or {})},
             "creationTimestamp": f"2026-01-01T00:00:{born:02}Z",
             **({"deletionTimestamp": timestamp(NOW)} if going else {}),
         },
