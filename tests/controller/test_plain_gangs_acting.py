@@ -46,6 +46,8 @@ class Scene:
     async def make(self, *pods: str) -> None:
         for name in pods:
             body: JsonObject = msgspec.to_builtins(plain(name))
+            assert isinstance(body["metadata"], dict)
+            del body["metadata"]["deletionTimestamp"]  # even none means that it is going
             await self.person.create(PODS, body, KEY[0])
 
     def stored(self) -> Gang | None:
