@@ -3,7 +3,7 @@
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,7 +18,8 @@ from controller.workloads.caches import OPTIONAL_THINGS, THINGS, Caches
 from controller.workloads.leaving import Estate
 from controller.workloads.owning import Ancestry
 from controller.workloads.quota.rivals import Rivals
-from controller.workloads.views import Choices, Clique, Group, SetView, Thing, Trouble
+from controller.workloads.story import troubles as words
+from controller.workloads.views import Choices, Clique, Group, SetView, Thing, Trouble, Unread
 from kube.cache import Added, Change, Deleted
 from kube.objects import Key
 from kube.resources import (
@@ -34,6 +35,7 @@ from kube.resources import (
 
 _log = logging.getLogger(__name__)
 
+_MOST_FAULTS: Final = 3  # of one object are told
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
@@ -118,8 +120,9 @@ class Holdings:
         customs[TOPOLOGY_BINDINGS].subscribe(self._on_binding)
         things[CLAIM_TEMPLATES].subscribe(self._on_template)
 
-    def _set(self, found: Custom) -> tuple[PodCliqueSetSpec, PodCliqueSetStatus] | None:
+    def _set(self, found: Custom) -> tuple[PodCliqueSetSpec, PodCliqueSetStatus] | Unread:
         return _reading(
+            PODCLIQUESETS,
             found,
             lambda: (
                 self._set_specs.of(found),
@@ -133,8 +136,9 @@ class Holdings:
             ),
         )
 
-    def _group(self, found: Custom) -> Group | None:
+    def _group(self, found: Custom) -> Group | Unread:
         return _reading(
+            SCALING_GROUPS,
             found,
             lambda: Group(
                 found.metadata,
@@ -148,8 +152,9 @@ class Holdings:
             ),
         )
 
-    def _clique(self, found: Custom) -> Clique | None:
+    def _clique(self, found: Custom) -> Clique | Unread:
         return _reading(
+            PODCLIQUES,
             found,
             lambda: Clique(
                 found.metadata,
@@ -167,13 +172,14 @@ class Holdings:
         """Look at a set, or None if there is none that can be read."""
         found = self._sets.get(*key)
         told = self._read_sets.of(found) if found is not None else None
-        if found is None or told is None:
+        if found is None or told is None or isinstance(told, Unread):
             return None
         meta = found.metadata
-        groups = self._groups_of(meta.namespace, meta.uid)
-        cliques = self._cliques_of(meta.namespace, meta.uid)
+        unread: list[Unread] = []
+        groups = self._groups_of(meta.namespace, meta.uid, unread)
+        cliques = self._cliques_of(meta.namespace, meta.uid, unread)
         for group in groups.values():
-            cliques.update(self._cliques_of(meta.namespace, group.metadata.uid))
+            cliques.update(self._cliques_of(meta.namespace, group.metadata.uid, unread))
         return SetView(
             metadata=meta,
             spec=told[0],
@@ -189,9 +195,21 @@ class Holdings:
             levels=self._levels,
             claim_templates=self._templates,
             choices=choices,
-            troubles=troubles,
+            troubles=(*troubles, *(each.trouble for each in unread)),
             rivals=self._rivals.of(meta.namespace, meta.uid),
+            unread=frozenset(each.metadata.name for each in unread),
         )
+
+    def unread(self, key: Key) -> tuple[Unread, PodCliqueSetStatus] | None:
+        """Give what is wrong with a set that cannot be read, and its status as far as that can."""
+        found = self._sets.get(*key)
+        told = self._read_sets.of(found) if found is not None else None
+        if found is None or not isinstance(told, Unread):
+            return None
+        try:
+            return told, PodCliqueSetStatus.model_validate_json(bytes(found.status))
+        except ValidationError:
+            return told, PodCliqueSetStatus()
 
     def generation(self, key: Key) -> int:
         """Tell which generation of a set is known; 0 if there is none."""
@@ -206,13 +224,15 @@ class Holdings:
         for uid in gone:
             groups.update(self._groups_of(namespace, uid))
         for raw in self._groups.leaving(namespace):
-            if self._is_stray(raw.metadata) and (group := self._read_groups.of(raw)):
-                groups[raw.metadata.name] = group
+            if self._is_stray(raw.metadata):
+                group = self._read_groups.of(raw)
+                groups |= {} if isinstance(group, Unread) else {raw.metadata.name: group}
         for uid in (*gone, *_uids(groups)):
             cliques.update(self._cliques_of(namespace, uid))
         for raw in self._cliques.leaving(namespace):
-            if self._is_stray(raw.metadata) and (clique := self._read_cliques.of(raw)):
-                cliques[raw.metadata.name] = clique
+            if self._is_stray(raw.metadata):
+                clique = self._read_cliques.of(raw)
+                cliques |= {} if isinstance(clique, Unread) else {raw.metadata.name: clique}
         gangs: dict[str, Gang] = {}
         pods = self._pods_of(namespace, cliques)
         for uid in gone:
@@ -243,13 +263,15 @@ class Holdings:
         found = self._sets.get(*self._ancestry.set_of(meta))
         return found is None or self._ancestry.root_of(meta) != found.metadata.uid
 
-    def _groups_of(self, namespace: str, uid: str) -> dict[str, Group]:
-        found = self._groups.of(namespace, uid).items()
-        return {name: group for name, raw in found if (group := self._read_groups.of(raw))}
+    def _groups_of(
+        self, namespace: str, uid: str, unread: list[Unread] | None = None
+    ) -> dict[str, Group]:
+        return _readable(self._groups.of(namespace, uid), self._read_groups, unread)
 
-    def _cliques_of(self, namespace: str, uid: str) -> dict[str, Clique]:
-        found = self._cliques.of(namespace, uid).items()
-        return {name: clique for name, raw in found if (clique := self._read_cliques.of(raw))}
+    def _cliques_of(
+        self, namespace: str, uid: str, unread: list[Unread] | None = None
+    ) -> dict[str, Clique]:
+        return _readable(self._cliques.of(namespace, uid), self._read_cliques, unread)
 
     def _gangs_of(self, namespace: str, uid: str) -> dict[str, Gang]:
         found = self._gangs.of(namespace, uid).items()
@@ -323,8 +345,24 @@ def _uids(things: Mapping[str, Group] | Mapping[str, Clique]) -> Iterable[str]:
     return [thing.metadata.uid for thing in things.values()]
 
 
-def _reading(found: Custom, read: Callable[[], T], blank: Callable[[], T]) -> T | None:
-    """Read an object, or say in the log why it cannot be read and is left as it is.
+def _readable(
+    found: Mapping[str, Custom], read: "Parsed[T | Unread]", unread: list[Unread] | None
+) -> dict[str, T]:
+    """Read objects, and put those that cannot be read into a list of their own."""
+    kept: dict[str, T] = {}
+    for name, raw in found.items():
+        told = read.of(raw)
+        if not isinstance(told, Unread):
+            kept[name] = told
+        elif unread is not None:
+            unread.append(told)
+    return kept
+
+
+def _reading(
+    kind: Resource, found: Custom, read: Callable[[], T], blank: Callable[[], T]
+) -> T | Unread:
+    """Read an object, or say why it cannot be read and is left as it is.
 
     Of one that is on its way out nothing more is wanted than that it can go.
     """
@@ -335,8 +373,13 @@ def _reading(found: Custom, read: Callable[[], T], blank: Callable[[], T]) -> T 
         if meta.deletion_timestamp is not None:
             return blank()
         # Admission refuses such a one, but not what was stored before it was there.
-        _log.error("%s/%s cannot be read and is left alone: %s", meta.namespace, meta.name, error)
-        return None
+        why = "; ".join(
+            f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
+            for each in error.errors(include_url=False, include_input=False)[:_MOST_FAULTS]
+        )
+        trouble = words.unread(kind, meta.name, why)
+        _log.error("%s: %s", meta.namespace, trouble.description)
+        return Unread(meta, trouble)
 
 
 def _levels(found: Custom) -> dict[str, str] | None:

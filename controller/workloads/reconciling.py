@@ -8,6 +8,8 @@ from functools import partial
 from itertools import groupby
 from typing import Final, TypeAlias
 
+from api.podcliqueset import MAX_PODS, PodCliqueSetStatus
+from api.streams import Meta
 from controller import pace
 from controller.workloads import leaving, planning
 from controller.workloads.acting import Actor, Ident, ident, trouble
@@ -16,7 +18,8 @@ from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
 from controller.workloads.speaking import CALM, Speaking
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
-from controller.workloads.story import telling
+from controller.workloads.story import statuses, telling
+from controller.workloads.story import troubles as troubles_of
 from controller.workloads.views import Choices, Trouble
 from kube.client import Client
 from kube.clock import Clock
@@ -30,6 +33,10 @@ _log = logging.getLogger(__name__)
 AT_ONCE: Final = 32  # requests under way for one set
 _ALL_AT_ONCE: Final = 64  # and for all, so that a large one does not keep the others waiting
 
+TOO_LARGE: Final = (
+    f"as its groups and cliques are scaled, the set asks for more than {MAX_PODS} pods, and is left"
+    " alone: lower replicas of the set, of its groups or of its cliques"
+)
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 120.0
 # In place of a set: time to see whose words need wait no longer.
@@ -94,6 +101,10 @@ class Reconciler:
         begun = self._clock.monotonic()
         troubles = tuple(each.trouble for each in self._refused.get(key, {}).values())
         view = self._holdings.view(key, self._choices, troubles)
+        if view is None and (unread := self._holdings.unread(key)):
+            what, status = unread
+            await self._leave_alone(key, what.metadata, status, what.trouble)
+            return
         if view is None:
             self._refused.pop(key, None)
             self._resting.pop(key, None)
@@ -103,8 +114,8 @@ class Reconciler:
             return
         if view.metadata.deletion_timestamp is None and is_too_large(view):
             # The definition refuses it; this one was stored or scaled before that was there.
-            _log.error("%s/%s asks for too many pods and is left alone", *key)
-            self._speaking.forget(key)
+            trouble = troubles_of.too_large(TOO_LARGE, view.metadata.name)
+            await self._leave_alone(key, view.metadata, view.status, trouble)
             return
         # What the API server refuses is told of at once.
         silent = self._speaking.waits(key, begun) and key not in self._refused
@@ -115,6 +126,16 @@ class Reconciler:
         taken = await self._work(key, steps, silent=silent)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
+
+    async def _leave_alone(
+        self, key: Key, meta: Meta, status: PodCliqueSetStatus, trouble: Trouble
+    ) -> None:
+        """Say of a set why nothing is done for it, and do nothing else."""
+        self._speaking.forget(key)
+        found = list(statuses.left_alone(meta, status, trouble, self._clock.now()))
+        if any(isinstance(step, Say) for step in found):
+            _log.error("%s/%s: %s", *key, trouble.description)
+        await self._work(key, found, silent=False)
 
     def _wake(self, key: Key) -> None:
         """Have a set looked at, but a large one, which takes long, not all the time."""

@@ -75,6 +75,14 @@ class Trouble:
     over_quota: bool = False
 
 
+@dataclass(frozen=True)
+class Unread:
+    """An object that says what it cannot, and is left as it is."""
+
+    metadata: Meta
+    trouble: Trouble
+
+
 # How often a gang gave up, when it was made, and its name: who is less goes first.
 Rank: TypeAlias = tuple[int, datetime, str]
 
@@ -94,7 +102,7 @@ class SetView:
     `pods` are by the full name of their clique; those that are going away or have ended are among
     them. `levels` are the topology bindings there are: to each domain its node label's key, widest
     first. `claim_templates` are all that there are of ResourceClaimTemplates, each as a whole, by
-    namespace and name.
+    namespace and name. `unread` names groups and cliques that are there and cannot be read.
     """
 
     metadata: Meta
@@ -110,6 +118,7 @@ class SetView:
     choices: Choices = Choices()
     troubles: tuple[Trouble, ...] = ()
     rivals: tuple[Rival, ...] = ()
+    unread: frozenset[str] = frozenset()
 
     def things_of(self, resource: Resource) -> Mapping[str, Thing]:
         """Give the set's objects of another kind, by name."""

@@ -11,7 +11,8 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from controller.workloads.caches import Caches, caches
-from controller.workloads.reconciling import Reconciler
+from controller.workloads.reconciling import TOO_LARGE, Reconciler
+from controller.workloads.stepping import Tell
 from controller.workloads.views import Choices
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
 from tests.support.chance import dice
@@ -20,6 +21,7 @@ from tests.support.patchapi import PatchApi, patching
 from tests.support.sets import clique, set_spec
 
 KEY = ("default", "demo")
+STATUS = f"PATCH {PODCLIQUESETS.path(*KEY)}/status"
 
 
 @dataclass
@@ -62,6 +64,22 @@ class Scene:
         self.api.before = tried.append
         await self.reconciler.reconcile(("default", name))
         return tried
+
+    def status(self, field: str) -> list[JsonObject]:
+        """What was written into this list of the set's status."""
+        told = self.told()[field]
+        assert isinstance(told, list)
+        return [each for each in told if isinstance(each, dict)]
+
+    def take_statuses(self) -> None:
+        """Store what is said of the set, from now on."""
+        path = PODCLIQUESETS.path(*KEY)
+        self.api.put(f"{path}/status", copy.deepcopy(self.api.objects[path]))
+
+    def told(self) -> JsonObject:
+        status = self.api.objects[f"{PODCLIQUESETS.path(*KEY)}/status"]["status"]
+        assert isinstance(status, dict)
+        return status
 
     def there(self, kind: Resource) -> list[str]:
         start = f"{kind.path('default')}/"
@@ -118,7 +136,31 @@ async def test_who_does_not_lead_writes_nothing(scene: Scene) -> None:
 
 async def test_a_set_that_breaks_its_definition_is_left_alone(scene: Scene) -> None:
     scene.apply(replicas="many")
-    assert await scene.look() == []
+    scene.take_statuses()
+    assert await scene.look() == [STATUS]
+    (error,) = scene.status("lastErrors")
+    assert error["code"] == "ERR_READ_PODCLIQUESET"
+    assert str(error["description"]).startswith("demo cannot be read and is left alone: replicas: ")
+    assert not scene.there(PODCLIQUES)
+
+
+async def test_a_podclique_that_breaks_its_definition_is_told_of_on_its_set(scene: Scene) -> None:
+    scene.apply()
+    for _ in range(3):
+        await scene.look()
+    path = PODCLIQUES.path("default", "demo-0-a")
+    body = copy.deepcopy(scene.api.objects[path])
+    body["spec"] = {"replicas": "many"}
+    meta = body["metadata"]
+    assert isinstance(meta, dict)
+    meta.update(generation=7, resourceVersion="777")
+    scene.known.observe(PODCLIQUES, msgspec.json.encode(body))
+    scene.clock.skip(3)
+    scene.take_statuses()
+    tried = await scene.look()
+    assert f"POST {PODCLIQUES.path('default')}" not in tried
+    (error,) = scene.status("lastErrors")
+    assert error["code"] == "ERR_READ_PODCLIQUE"
 
 
 async def test_a_set_that_breaks_its_definition_can_go(scene: Scene) -> None:
@@ -141,6 +183,28 @@ async def test_a_set_that_breaks_its_definition_can_go(scene: Scene) -> None:
 
 async def test_a_set_of_more_pods_than_anybody_means_is_left_alone(scene: Scene) -> None:
     scene.apply(pods=10_000, replicas=3)
+    scene.take_statuses()
+    assert await scene.look() == [STATUS]
+    (error,) = scene.status("lastErrors")
+    assert error["code"] == "ERR_TOO_MANY_PODS"
+    assert "more than 20000 pods" in str(error["description"])
+    assert scene.reconciler.voice.has_told(
+        Tell(PODCLIQUESETS, "demo", "demo", "ReconcileFailed", TOO_LARGE, warning=True)
+    )
+
+
+async def test_what_was_said_of_a_set_before_it_was_left_alone_stays(scene: Scene) -> None:
+    before: JsonObject = {
+        "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2, "observedGeneration": 4,
+    }  # fmt: skip
+    scene.apply(pods=10_000, replicas=3)
+    body = {**scene.api.objects[PODCLIQUESETS.path(*KEY)], "status": before}
+    scene.api.put(PODCLIQUESETS.path(*KEY), body)
+    scene.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
+    scene.take_statuses()
+    assert await scene.look() == [STATUS]
+    assert before.items() <= scene.told().items()
+    scene.clock.skip(30)
     assert await scene.look() == []
 
 

@@ -21,7 +21,7 @@ def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     for clique in wanted.cliques.values():
         there = view.cliques.get(clique.name)
         if there is None:
-            if owner(view, clique) is not None:
+            if owner(view, clique) is not None and clique.name not in view.unread:
                 yield Create(PODCLIQUES, body(view, clique))
         elif not is_leaving(view, clique, there):
             yield from _repairs(view, clique, there)

@@ -18,6 +18,8 @@ def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Make groups that are missing, put labels right, and let go of those wanted no more."""
     for group in wanted.groups:
         there = view.groups.get(group.name)
+        if there is None and group.name in view.unread:
+            continue
         if there is None:
             yield Create(SCALING_GROUPS, body(view, group))
         elif there.metadata.deletion_timestamp is None:

@@ -54,6 +54,11 @@ def condition(
     return settled(old, new)
 
 
+def own(conditions: Iterable[Condition]) -> list[Condition]:
+    """Pick the conditions that are said here; others' are theirs."""
+    return [each for each in conditions if each.type in _OURS]
+
+
 def errors(old: Sequence[LastError], troubles: Iterable[Trouble], now: datetime) -> list[LastError]:
     """List troubles as errors; each bears the time at which it was first seen."""
     since = {(error.code, error.description): error.observed_at for error in old}

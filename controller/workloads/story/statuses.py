@@ -17,10 +17,17 @@ from api.podcliqueset import GangPhase, PodCliqueSetStatus, SetUpdate
 from api.scalinggroup import ScalingGroupUpdate
 from api.streams import Meta
 from controller.workloads import ordering
-from controller.workloads.stepping import Again, Say, Step
-from controller.workloads.story import clique_status, group_status, set_status, standing, waits
+from controller.workloads.stepping import Again, Say, Step, Tell
+from controller.workloads.story import (
+    clique_status,
+    group_status,
+    observing,
+    set_status,
+    standing,
+    waits,
+)
 from controller.workloads.story.clique_status import Told
-from controller.workloads.story.observing import errors, operation
+from controller.workloads.story.observing import errors, operation, own
 from controller.workloads.story.waits import Wait
 from controller.workloads.termination import terminating
 from controller.workloads.updates import updating
@@ -28,6 +35,7 @@ from controller.workloads.views import SetView, Trouble
 from controller.workloads.wants import Wanted
 from kube.resources import PODCLIQUES, PODCLIQUESETS, SCALING_GROUPS, Resource
 
+LEFT_ALONE: Final = "ReconcileFailed"
 _FLUX: Final = timedelta(seconds=2)
 _URGENT: Final = frozenset(
     {names.GANG_TERMINATION, names.STARTUP_IMPOSSIBLE, names.TOPOLOGY_UNAVAILABLE}
@@ -45,6 +53,18 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
             yield said
     if later:
         yield Again(min(later))
+
+
+def left_alone(
+    meta: Meta, before: PodCliqueSetStatus, trouble: Trouble, now: datetime
+) -> Iterator[Step]:
+    """Say of a set why nothing is done for it; what was said before of its parts stays."""
+    found = errors(before.last_errors, [trouble], now)
+    wait = waits.failed(found)
+    how = operation(before.last_operation, wait.state, wait.sentence, now)
+    said = {"last_errors": found, "last_operation": how, "conditions": own(before.conditions)}
+    yield from news(PODCLIQUESETS, meta, before, observing.status(before, said), now)
+    yield Tell(PODCLIQUESETS, meta.name, meta.uid, LEFT_ALONE, trouble.description, warning=True)
 
 
 class _Speaker:
@@ -79,7 +99,7 @@ class _Speaker:
                 told,
                 self._now,
             )
-            yield from _news(PODCLIQUES, there.metadata, there.status, status, self._now)
+            yield from news(PODCLIQUES, there.metadata, there.status, status, self._now)
 
     def _groups(self) -> Iterator[Say | Again]:
         for want in self._wanted.groups:
@@ -96,7 +116,7 @@ class _Speaker:
                 told,
                 self._now,
             )
-            yield from _news(SCALING_GROUPS, there.metadata, there.status, status, self._now)
+            yield from news(SCALING_GROUPS, there.metadata, there.status, status, self._now)
 
     def _set(self) -> Iterator[Say | Again]:
         view = self._view
@@ -110,7 +130,7 @@ class _Speaker:
             set_status.conditions(view, self._rollout.progressing, trouble, self._now),
             self._told(view.status, wait, view.troubles),
         )
-        yield from _news(PODCLIQUESETS, view.metadata, view.status, status, self._now)
+        yield from news(PODCLIQUESETS, view.metadata, view.status, status, self._now)
 
     def _told(self, before: Status, wait: Wait, troubles: Iterable[Trouble]) -> Told:
         found = errors(before.last_errors, troubles, self._now)
@@ -133,7 +153,7 @@ def _ended(update: U | None) -> U | None:
     return update if update is not None and update.update_ended_at is not None else None
 
 
-def _news(
+def news(
     resource: Resource, meta: Meta, before: S, status: S, now: datetime
 ) -> Iterator[Say | Again]:
     """Say the status if it is news, or say when to look again if that can wait."""

@@ -14,6 +14,7 @@ from typing import Final
 from api.jsons import JsonObject
 from controller.workloads.stepping import Create, Remove, Step, Tell
 from controller.workloads.story import troubles
+from controller.workloads.story.statuses import LEFT_ALONE
 from controller.workloads.views import SetView, Trouble
 from controller.workloads.wants import Wanted
 from kube.resources import (
@@ -174,7 +175,7 @@ def _refused(view: SetView, trouble: Trouble) -> Tell:
     verb, resource = troubles.refused(trouble.code)
     gone = verb == "DELETE"
     if resource is None:
-        reason = "ReconcileFailed"
+        reason = LEFT_ALONE
     elif resource in _WORDS:
         reason = _WORDS[resource].not_gone if gone else _WORDS[resource].not_made
     else:

@@ -58,6 +58,16 @@ def trouble(step: Step, description: str, *, over_quota: bool = False) -> Troubl
             raise ValueError("a wish to look again is never refused")
 
 
+def unread(resource: Resource, name: str, why: str) -> Trouble:
+    """Say which object says what it cannot, and is left as it is."""
+    return Trouble(_code("READ", resource), f"{name} cannot be read and is left alone: {why}", name)
+
+
+def too_large(description: str, name: str) -> Trouble:
+    """Say of which set nothing more is made."""
+    return Trouble("ERR_TOO_MANY_PODS", description, name)
+
+
 def refused(code: str) -> tuple[str, Resource | None]:
     """Read what a code says: the verb, and the kind of object if it is one of ours."""
     said = code.removeprefix("ERR_")
