@@ -82,6 +82,16 @@ async def test_replicas_keep_apart_where_the_set_asks_for_it(
     assert len(domains(seen, names.RACK_KEY)) == 6
 
 
+async def test_a_preferred_zone_is_where_a_set_goes_that_could_go_anywhere(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    anywhere = role("main", 2, 1, 7, nodeSelector={hallnodes.HALL: "yes"})
+    zone: dict[str, Json] = {names.PREFERRED_ZONE: hallnodes.zone_of(7)}
+    kubectl.apply(placed_set("zoned", [anywhere], annotations=zone))
+    seen = await cluster.running("zoned")
+    assert domains(seen, names.ZONE_KEY) == [hallnodes.zone_of(7)]
+
+
 @pytest.mark.long
 async def test_a_scaled_gang_goes_where_its_base_is(cluster: Cluster, kubectl: Kubectl) -> None:
     roles = [role("leader", 1, 8, 3), role("worker", 1, 8, 3)]

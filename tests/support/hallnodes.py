@@ -24,7 +24,7 @@ HALL = "topology-test"  # a label and a taint; whoever chooses nodes for another
 ROW = "test.penstock.dev/row"
 NETWORK, ROWS = "hall-network", "hall-rows"  # bindings
 COUNT = 12  # nodes of a hall
-HALLS = 7
+HALLS = 8
 
 BINDINGS: dict[str, Json] = {
     NETWORK: [
