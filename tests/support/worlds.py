@@ -19,7 +19,7 @@ from api.streams import Meta, Pod
 from controller.podgang import Gang
 from controller.workloads.planning import plan
 from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
-from controller.workloads.views import Clique, Group, SetView, Thing
+from controller.workloads.views import Choices, Clique, Group, SetView, Thing
 from kube.objects import Key
 from kube.resources import (
     PODCLIQUES,
@@ -49,6 +49,8 @@ class World:
     lingering: bool = False
     uid: str = "set-uid"
     templates: dict[Key, JsonObject] = field(default_factory=dict)
+    choices: Choices = field(default_factory=Choices)
+    annotations: JsonObject = field(default_factory=dict)
     objects: dict[Name, JsonObject] = field(default_factory=dict)
     told: list[Tell] = field(default_factory=list)
 
@@ -57,9 +59,12 @@ class World:
         self._versions = count(1)
         meta = set_meta()
         body: JsonObject = {
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": self.uid},
+            "metadata": {
+                "name": meta.name, "namespace": meta.namespace, "uid": self.uid,
+                "annotations": {**self.annotations},
+            },
             "spec": self.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
-        }
+        }  # fmt: skip
         self._put((PODCLIQUESETS, meta.name), _merged(body, {"metadata": {"generation": 1}}))
 
     def edit(self, spec: PodCliqueSetSpec) -> None:
@@ -173,6 +178,7 @@ class World:
             pods,
             {**things},
             claim_templates=self.templates,
+            choices=self.choices,
         )
 
     def _read(self, kind: Resource, read: Callable[[JsonObject], T]) -> dict[str, T]:
