@@ -59,7 +59,11 @@ class Say:
 
 @dataclass(frozen=True)
 class Tell:
-    """Write an Event about an object, for people. What was told already is not told again."""
+    """Write an Event about an object, for people. What was told already is not told again.
+
+    That it is the same is told by the note, or by a `topic` where the note has counts and names
+    that change from one time to the next.
+    """
 
     resource: Resource
     name: str
@@ -67,6 +71,7 @@ class Tell:
     reason: str
     note: str
     warning: bool = False
+    topic: str = ""
 
 
 @dataclass(frozen=True)

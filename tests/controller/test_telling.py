@@ -7,8 +7,10 @@ import msgspec
 from api.jsons import JsonObject
 from controller.workloads.stepping import Create, Remove, Say, Step, Tell
 from controller.workloads.story import telling, troubles
+from controller.workloads.story.voicing import Voice
 from controller.workloads.views import SetView, Trouble
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, ROLES, SCALING_GROUPS
+from tests.support.manualclock import ManualClock
 from tests.support.setviews import NOW, clique, made, set_spec, wanted, with_pods
 
 VIEW = made(
@@ -114,6 +116,49 @@ def test_a_refusal_is_a_warning_in_the_api_servers_words() -> None:
     assert [trouble.code for trouble in refused[:3]] == [
         "ERR_CREATE_POD", "ERR_DELETE_PODCLIQUE", "ERR_CREATE_ROLE",
     ]  # fmt: skip
+
+
+def over_quota(pod: str, used: int) -> Trouble:
+    said = (
+        f'pods "{pod}" is forbidden: exceeded quota: q, requested: pods=1, used: pods={used},'
+        " limited: pods=5"
+    )
+    return troubles.trouble(Create(PODS, {"metadata": {"name": pod}}), said, over_quota=True)
+
+
+def test_many_refusals_of_one_kind_are_one_event_of_their_clique() -> None:
+    refused = tuple(over_quota(f"demo-0-router-{n:05}", used=5) for n in range(500))
+    (tell,) = told(replace(VIEW, troubles=refused))
+    assert (tell.name, tell.reason) == ("demo-0-router", "PodCreateFailed")
+    assert tell.note == f"500 Pods: {refused[0].description}"
+    (few,) = told(replace(VIEW, troubles=refused[:2]))
+    names = "demo-0-router-00000, demo-0-router-00001"
+    assert few.note.startswith(f'2 Pods: {names}: pods "demo-0-router-00000" is forbidden')
+
+
+def test_a_refusal_is_no_other_for_its_counters_its_pod_or_their_number() -> None:
+    voice = Voice(_unwritten, ManualClock(), "one")
+    (first,) = told(replace(VIEW, troubles=(over_quota("demo-0-router-aaaaa", used=5),)))
+    voice.tell(first, "default")
+    others = tuple(over_quota(f"demo-0-router-{n:05}", used=n) for n in range(3))
+    (later,) = told(replace(VIEW, troubles=others))
+    assert later.note != first.note
+    assert voice.has_told(later)
+    other = troubles.trouble(Create(PODS, {"metadata": {"name": "demo-0-router-aaaaa"}}), "denied")
+    (denied,) = told(replace(VIEW, troubles=(other,)))
+    assert not voice.has_told(denied)
+
+
+def test_refusals_in_many_cliques_are_told_on_their_set() -> None:
+    names = [name for name in VIEW.cliques if name != "demo-0-router"]
+    refused = tuple(over_quota(f"{name}-aaaaa", used=5) for name in names)
+    (tell,) = told(replace(VIEW, troubles=refused))
+    assert (tell.name, tell.reason) == ("demo", "PodCreateFailed")
+    assert tell.note.startswith(f"{len(names)} Pods: ")
+
+
+async def _unwritten(_body: JsonObject, _namespace: str) -> None:
+    raise AssertionError("nobody writes here")
 
 
 def test_a_clique_that_loses_its_last_pod_with_a_node_says_so() -> None:

@@ -5,6 +5,7 @@ What was refused, and what was lost, is a warning. Told of the same object in th
 second time, an Event is dropped by whoever writes it.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ LOST_ALL: Final = "AllScheduledReplicasLost"
 _PARTS: Final = {kind.kind: kind for kind in (PODCLIQUES, SCALING_GROUPS, PODCLIQUESETS)}
 _FEW: Final = 8  # objects that are told of their pods one by one; of more, their set is told
 _NAMED: Final = 4  # objects that are named in one Event; of more, their number is told
+_USED: Final = re.compile(r" used: .*?(?=, limited:|$)")  # changes with every pod of anybody
 _LONGEST: Final = 900  # characters; an Event's note may have 1,024
 
 
@@ -78,8 +80,7 @@ _WORDS: Final[Mapping[Resource, _Words]] = {
 def steps(view: SetView, _wanted: Wanted, _now: datetime) -> Iterator[Step]:
     """Tell of pods that were all lost, and of what the API server refused."""
     yield from _lost(view)
-    for trouble in view.troubles:
-        yield _refused(view, trouble)
+    yield from _refused(view)
 
 
 def done(view: SetView, carried_out: Iterable[Step]) -> Iterator[Tell]:
@@ -120,9 +121,18 @@ class _Whom:
     name: str
     uid: str
 
-    def told(self, reason: str, note: str, *, warning: bool = False) -> Tell:
+    def told(self, reason: str, note: str, *, warning: bool = False, topic: str = "") -> Tell:
         """Tell something of it."""
-        return Tell(self.resource, self.name, self.uid, reason, note[:_LONGEST], warning=warning)
+        return Tell(self.resource, self.name, self.uid, reason, note[:_LONGEST], warning, topic)
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """What was refused in the same words, but for names and for how much of a quota is used."""
+
+    resource: Resource | None
+    reason: str
+    words: str
 
 
 def _the_set(view: SetView) -> _Whom:
@@ -171,7 +181,25 @@ def _gathered(
     return found.items()
 
 
-def _refused(view: SetView, trouble: Trouble) -> Tell:
+def _refused(view: SetView) -> Iterator[Tell]:
+    """Tell what was refused, once for all objects that were refused alike."""
+    alike: dict[_Refusal, dict[_Whom, list[Trouble]]] = defaultdict(lambda: defaultdict(list))
+    for trouble in view.troubles:
+        refusal = _refusal(trouble)
+        of_pod = refusal.resource is PODS
+        whom = _clique_of_pod(view, trouble.name) if of_pod else _the_set(view)
+        alike[refusal][whom].append(trouble)
+    for refusal, by_whom in alike.items():
+        many = len(by_whom) > _FEW
+        all_of_them = [each for found in by_whom.values() for each in found]
+        told = {_the_set(view): all_of_them} if many else by_whom
+        for whom, found in told.items():
+            yield whom.told(
+                refusal.reason, _note(refusal, found), warning=True, topic=refusal.words
+            )
+
+
+def _refusal(trouble: Trouble) -> _Refusal:
     verb, resource = troubles.refused(trouble.code)
     gone = verb == "DELETE"
     if resource is None:
@@ -180,8 +208,16 @@ def _refused(view: SetView, trouble: Trouble) -> Tell:
         reason = _WORDS[resource].not_gone if gone else _WORDS[resource].not_made
     else:
         reason = f"{resource.kind}{'Delete' if gone else 'CreateOrUpdate'}Failed"
-    whom = _clique_of_pod(view, trouble.name) if resource is PODS else _the_set(view)
-    return whom.told(reason, f"{trouble.name}: {trouble.description}", warning=True)
+    words = trouble.description.replace(trouble.name, "…") if trouble.name else trouble.description
+    return _Refusal(resource, reason, _USED.sub("", words))
+
+
+def _note(refusal: _Refusal, found: list[Trouble]) -> str:
+    first = found[0]
+    if len(found) == 1 or refusal.resource is None:
+        return f"{first.name}: {first.description}"
+    counted = _counted(refusal.resource, [trouble.name for trouble in found])
+    return f"{counted}: {first.description}"
 
 
 def _lost(view: SetView) -> Iterator[Tell]:

@@ -103,5 +103,5 @@ def event(tell: Tell, name: str, namespace: str, instance: str, now: datetime) -
 
 
 def _name(tell: Tell, when: str = "") -> str:
-    told = f"{tell.uid}/{tell.reason}/{tell.note}/{when}"
+    told = f"{tell.uid}/{tell.reason}/{tell.topic or tell.note}/{when}"
     return f"{tell.name[:200]}.{hashlib.sha256(told.encode()).hexdigest()[:16]}"
