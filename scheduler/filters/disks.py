@@ -60,7 +60,7 @@ class Disks:
     """The volumes there are, and what claims ask for that have none."""
 
     def __init__(self, classes: Mapping[str, StorageClass] | None = None) -> None:
-        self._classes = classes or {}
+        self._classes = {} if classes is None else classes
         self._volumes: dict[str, dict[str, PersistentVolume]] = {}  # by class and name
         self._at: dict[str, dict[str, PersistentVolume]] = {}  # by hostname, if one node has it
         self._wide: dict[str, PersistentVolume] = {}
