@@ -3,6 +3,8 @@
 Only rows that the search touches are kept apart from the Room's columns.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +19,10 @@ Counts: TypeAlias = list[int]
 """Pieces of each kind."""
 
 
+class TooMuchError(Exception):
+    """A question is too large, or the budget spent."""
+
+
 @dataclass(eq=False)
 class Budget:
     """Steps that a search may take."""
@@ -29,6 +35,27 @@ class Budget:
     def out(self) -> bool:
         """Whether all steps are spent."""
         return self.spent >= self.limit
+
+    @property
+    def left(self) -> int:
+        """How many steps are left."""
+        return max(0, self.limit - self.spent)
+
+    def charge(self, steps: int) -> None:
+        """Spend so many steps; TooMuchError, and none of them, if there are not so many left."""
+        if self.spent + steps > self.limit:
+            raise TooMuchError
+        self.spent += steps
+
+    @contextmanager
+    def only(self, steps: int) -> Iterator[None]:
+        """Let no more than so many steps be spent meanwhile."""
+        limit = self.limit
+        self.limit = min(limit, self.spent + steps)
+        try:
+            yield
+        finally:
+            self.limit = limit
 
 
 class Board:
@@ -51,6 +78,10 @@ class Board:
         self._spare: dict[int, int] = {}  # devices that are left there
         self._stacked: dict[int, Ints] = {}
         self._touched: list[dict[int, list[int]]] = [{} for _ in where.depths]
+
+    def fresh(self, depth: int, cell: int) -> bool:
+        """Whether nothing was put into the cell since all of it was last undone."""
+        return cell not in self._touched[depth]
 
     def capacity(self, depth: int, cell: int) -> Counts:
         """How many pieces of each kind the cell takes, if no other kind came."""

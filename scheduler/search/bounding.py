@@ -1,59 +1,108 @@
 """Bounds that see what kinds of pods, or parts, take away from each other. Optimistic, like all.
 
-A node has few devices, so all that several kinds can make of them fits a small table: how much the
-best mix is worth for each number of free devices. Worth may be counted in any way that adds up; the
-ways tried are the devices themselves, and shares of a node with so many of them free: what fits
-there k times is worth 1/k of it. Where less is there than all pods are worth, they cannot fit.
+One resource is looked at by itself, in units so large that a node has few of them: what is free is
+counted in whole units, and what pods ask for too, so that both say rather too little. All that
+several kinds can make of them then fits a small table: how much the best mix is worth for each
+number of free units. Worth may be counted in any way that adds up; the ways tried are the units
+themselves, and shares of a node with so many of them free: what fits there k times is worth 1/k of
+it. Where less is there than all pods are worth, they cannot fit.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from scheduler.search.board import Board
 from scheduler.search.tree import Part
-from scheduler.topology import Ints
+from scheduler.topology import Bools, Ints
 
-_MOST_DEVICES: Final = 16  # of one resource on one node; beyond it hardly anything is wasted
+_UNITS: Final = 64  # of one resource on one node, at most
+_WASTE: Final = 8  # nodes that hold even the largest pod so often waste little
+_WAYS: Final = 8  # to count worth that are tried, those of the most nodes first
 
 Counts = Sequence[tuple[int, int]]
 """Kinds and how many of each."""
 
 
-def times(board: Board, counts: Counts, depth: int) -> Ints | None:
-    """How often so many pods fit each cell of a depth at most; None if nothing can be said."""
+def times(board: Board, counts: Counts, depth: int, among: Bools | None = None) -> Ints | None:
+    """How often so many pods fit each cell of a depth at most; None if nothing can be said.
+
+    Only what is said of cells `among` those given is of use.
+    """
     found: Ints | None = None
-    for at in board.room.devices.nonzero()[0].tolist():
-        asking = [
-            (kind, amount, count)
-            for kind, count in counts
-            for column, amount in board.needs[kind]
-            if column == at
-        ]
-        if len({amount for _, amount, _ in asking}) < 2:
-            continue  # kinds that are alike in this are bounded by their sums
-        usable = np.any([board.columns[kind].values > 0 for kind, _, _ in asking], axis=0)
-        free = np.where(usable, board.totals.values[:, at], 0)
-        levels = np.bincount(np.minimum(free, _MOST_DEVICES + 1))
-        if levels.size > _MOST_DEVICES + 1:
+    cells = board.where.depths[depth]
+    near = None if among is None else among[cells.at]
+    for at in range(board.room.resources):
+        counted = _counted(board, counts, at, near)
+        if counted is None:
             continue
-        amounts = [amount for _, amount, _ in asking]
-        for worth in _worths(amounts, levels.nonzero()[0].tolist()):
-            asked = sum(w * count for w, (_, _, count) in zip(worth, asking, strict=True))
-            table = np.array(_best(amounts, worth, levels.size))
-            room: Ints = board.where.depths[depth].sums(table[free]) // asked
+        for worth in _worths(counted.amounts, counted.levels):
+            asked = sum(w * count for w, count in zip(worth, counted.counts, strict=True))
+            table = np.array(_best(counted.amounts, worth, counted.most + 1))
+            room: Ints = cells.sums(table[counted.free]) // asked
             found = room if found is None else np.minimum(found, room)
     return found
 
 
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What is asked for and free of one resource, in units."""
+
+    amounts: list[int]  # by kind
+    counts: list[int]
+    free: Ints  # by position
+    levels: list[int]  # how much nodes have free, what most of them have first
+    most: int
+
+
+def _counted(board: Board, counts: Counts, at: int, near: Bools | None) -> _Counted | None:
+    """Count one resource, or give None where a sum tells as much."""
+    asking = [
+        (kind, amount, count)
+        for kind, count in counts
+        for column, amount in board.needs[kind]
+        if column == at
+    ]
+    if len(asking) < 2:
+        return None  # one kind is bounded by its own sums
+    usable = np.any([board.columns[kind].values > 0 for kind, _, _ in asking], axis=0)
+    if near is not None:
+        usable &= near
+    there = board.totals.values[:, at]
+    if not (usable & (there < _WASTE * max(amount for _, amount, _ in asking))).any():
+        return None
+    free = np.where(usable, there, 0)
+    unit = math.gcd(*(amount for _, amount, _ in asking))
+    unit *= -(-int(free.max()) // (unit * _UNITS))
+    asking = [(kind, amount // unit, count) for kind, amount, count in asking if amount >= unit]
+    if len(asking) < 2:
+        return None
+    free //= unit
+    often = np.bincount(free)
+    levels = np.argsort(-often, kind="stable")
+    return _Counted(
+        [amount for _, amount, _ in asking],
+        [count for _, _, count in asking],
+        free,
+        levels[often[levels] > 0].tolist(),
+        len(often) - 1,
+    )
+
+
 def _worths(amounts: Sequence[int], levels: Sequence[int]) -> Iterator[list[int]]:
     """Give ways to count what a pod of each kind is worth, in whole numbers."""
+    if len(set(amounts)) == 1:
+        yield [1] * len(amounts)
+        return
     yield list(amounts)
+    seen: set[tuple[int, ...]] = set()
     for level in levels:
-        fits = [level // amount for amount in amounts]
-        if max(fits) > 0:
+        fits = tuple([level // amount for amount in amounts])
+        if len(seen) < _WAYS and max(fits) > 0 and fits not in seen:
+            seen.add(fits)
             whole = math.lcm(*(n for n in fits if n))
             yield [whole // n if n else whole for n in fits]
 

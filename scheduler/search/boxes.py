@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
+from scheduler.search.board import Budget
 from scheduler.topology import Bools, Ints
+
+_A_STEP: Final = 8  # vectors that are enumerated for one step
 
 Vector: TypeAlias = tuple[int, ...]
 
@@ -81,9 +84,16 @@ class Box:
 
 
 def largest(
-    needs: Sequence[Sequence[tuple[int, int]]], most: Sequence[int], free: Sequence[int]
+    needs: Sequence[Sequence[tuple[int, int]]],
+    most: Sequence[int],
+    free: Sequence[int],
+    budget: Budget,
 ) -> list[Vector]:
-    """List the vectors of counts that fit into what is free and cannot be added to."""
+    """List the vectors of counts that fit into what is free and cannot be added to.
+
+    TooMuchError if there are more to look at than the budget allows.
+    """
+    seen = 0
     found: list[Vector] = []
     left = list(free)
     counts = [0] * len(needs)
@@ -92,12 +102,17 @@ def largest(
         return min([most[kind], *(max(0, left[at] // amount) for at, amount in needs[kind])])
 
     def go(kind: int) -> None:
+        nonlocal seen
         if kind == len(needs):
+            seen += 1
+            if seen % _A_STEP == 1:
+                budget.charge(1)
             if all(counts[k] >= most[k] or fits(k) == 0 for k in range(len(needs))):
                 found.append(tuple(counts))
             return
         there = fits(kind)
-        for count in range(there, -1, -1):
+        # Whoever comes last takes all that is left, or could be added to.
+        for count in range(there, there - 1 if kind == len(needs) - 1 else -1, -1):
             counts[kind] = count
             for at, amount in needs[kind]:
                 left[at] -= amount * count

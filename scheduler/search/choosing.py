@@ -28,7 +28,7 @@ def able(board: Board, tree: Tree, depth: int, *, closely: bool = False) -> Bool
         if part.depth and part.depth <= depth:
             ok &= _inside(board, part, depth)
     if closely and ok.any():
-        often = times(board, tree.root.total, depth)
+        often = times(board, tree.root.total, depth, ok)
         if often is not None:
             ok &= often > 0
     return _parted(board, tree.root, 1, depth, ok, closely=closely)
@@ -64,7 +64,7 @@ def _parted(board: Board, part: Part, count: int, depth: int, ok: Bools, *, clos
             return ok
         number = inner.times * count
         if inner.depth > depth:
-            room = found = _fitting(board, inner, number, closely=closely)
+            room = found = fitting(board, inner, number, closely=closely)
             for up in range(inner.depth - 1, depth - 1, -1):
                 room = np.add.reduceat(room, board.where.depths[up].first)
             ok = ok & (room >= number)
@@ -76,13 +76,13 @@ def _parted(board: Board, part: Part, count: int, depth: int, ok: Bools, *, clos
     return ok
 
 
-def _fitting(board: Board, part: Part, most: int, *, closely: bool) -> Ints:
+def fitting(board: Board, part: Part, most: int, *, closely: bool) -> Ints:
     """How many such parts each cell of their depth takes at most, of so many."""
     cells = board.where.depths[part.depth]
     found: Ints = np.where(cells.real, most, 0)
     for kind, count in part.total:
         np.minimum(found, board.columns[kind].sums[part.depth] // count, out=found)
-    often = times(board, part.total, part.depth) if closely and found.any() else None
+    often = times(board, part.total, part.depth, found > 0) if closely and found.any() else None
     if often is not None:
         np.minimum(found, often, out=found)
     if part.pin >= 0:
@@ -99,13 +99,15 @@ class Candidate:
     promise: int
 
 
-def candidates(board: Board, tree: Tree, pull: Pull, depth: int, most: int) -> list[Candidate]:
-    """List cells of a depth that may hold the gang, best first.
+def candidates(
+    board: Board, tree: Tree, pull: Pull, depth: int, ok: Bools, most: int | None = None
+) -> list[Candidate]:
+    """List cells of a depth that may hold the gang, best first, or so many of them.
 
     First counts what pairs of pods may share, then nearness to the base gang, then how few free
     domains are broken, then how little is left.
     """
-    found = np.flatnonzero(able(board, tree, depth))
+    found = np.flatnonzero(ok)
     if not found.size:
         return []
     pods, where = tree.pods, board.where

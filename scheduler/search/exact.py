@@ -14,14 +14,16 @@ from typing import Final
 import numpy as np
 
 from scheduler.ranking import Put
-from scheduler.search.board import Board
+from scheduler.search.board import Board, TooMuchError
 from scheduler.search.boxes import Box, Vector, largest
 from scheduler.search.pulling import Pull
-from scheduler.search.tree import Part, Tree
+from scheduler.search.tree import Part
 from scheduler.topology import Ints
 
 LARGEST: Final = 20_000  # vectors in a box
 _SPLITS: Final = 1_000  # ways to limit parts that are looked at
+_STEP: Final = 512  # vectors that are worked out for one step
+_LEAF_STEP: Final = 2_048  # the same where only what is possible counts, not what it is worth
 _NEVER: Final = -(10**15)
 
 
@@ -46,27 +48,24 @@ class Table:
     closed: list[Ints]  # values of each cell one deeper
 
 
-class TooMuchError(Exception):
-    """The question is too large, or the budget spent."""
-
-
 class Exact:
-    """Tables for the cells of one layout and one tree, made as they are asked for.
+    """Tables for the cells of one layout and one part, made as they are asked for.
 
     `limits` say of parts that no more of them come into question.
     """
 
     def __init__(
-        self, board: Board, tree: Tree, pull: Pull, limits: tuple[tuple[int, int], ...] = ()
+        self, board: Board, root: Part, pull: Pull, limits: tuple[tuple[int, int], ...] = ()
     ) -> None:
         self._board = board
+        self._budget = board.budget
         self._limits = dict(limits)
         self._subs: dict[tuple[tuple[int, int], ...], Exact] = {}
         self._split: dict[tuple[int, int], list[Exact]] = {}
-        self._tree = tree
+        self._root = root
         self._pull = pull
         self._where = board.where
-        sizes = [kind.size for kind in tree.kinds]
+        sizes = [kind.size for kind in board.kinds]
         self._items = [self._listed(depth, sizes) for depth in range(self._where.deepest + 1)]
         self._boxes: dict[int, Box] = {}
         self._tables: dict[tuple[int, int], Table] = {}
@@ -74,7 +73,7 @@ class Exact:
         self._nodes: dict[tuple[int, ...], list[Vector]] = {}
         self._leaves: dict[tuple[object, ...], list[Ints]] = {}
         self._expansions: dict[int, Ints] = {}
-        asked = {at for kind in tree.kinds for at, _ in kind.shape.need}
+        asked = {at for kind, _ in root.total for at, _ in board.needs[kind]}
         self._asked = sorted(asked)
 
     def worth(self, depth: int, cell: int) -> int | None:
@@ -91,6 +90,14 @@ class Exact:
         found: list[Put] = []
         self._trace(depth, cell, self._full(depth), found)
         return tuple(found)
+
+    def forget(self) -> None:
+        """Let all tables go; the board may then change."""
+        self._tables.clear()
+        self._closed.clear()
+        self._leaves.clear()
+        self._subs.clear()
+        self._split.clear()
 
     def _full(self, depth: int) -> int:
         return self._box(depth).number([item.most for item in self._items[depth]])
@@ -110,7 +117,7 @@ class Exact:
                     pods = sum(count * sizes[kind] for kind, count in inner.total)
                     found.append(Item(most, pods, part=inner))
 
-        add(self._tree.root, 1)
+        add(self._root, 1)
         return found
 
     def _box(self, depth: int) -> Box:
@@ -125,7 +132,7 @@ class Exact:
         key = depth, cell
         found = self._tables.get(key)
         if found is None:
-            if self._board.budget.out or self._box(depth).size > LARGEST:
+            if self._budget.out or self._box(depth).size > LARGEST:
                 raise TooMuchError
             deepest = depth == self._where.deepest
             found = self._leaf(cell) if deepest else self._wider(depth, cell)
@@ -155,8 +162,8 @@ class Exact:
             for tops, _ in nodes:
                 stage = stages[-1].copy()
                 for top in tops:
+                    self._budget.charge(1 + box.size // _LEAF_STEP)
                     stage |= stages[-1][box.clipped(top)[1]]
-                self._board.budget.spent += len(tops) * (1 + box.size // 2048)
                 stages.append(stage)
             self._leaves[key] = stages
         values = np.where(stages[-1], 0, _NEVER)
@@ -173,9 +180,8 @@ class Exact:
             items = self._items[-1]
             order = [item.kind for item in items]
             most = [min(item.most, slots[item.kind]) for item in items]
-            found = largest([board.needs[kind] for kind in order], most, free)
+            found = largest([board.needs[kind] for kind in order], most, free, self._budget)
             self._nodes[key] = found
-            board.budget.spent += 1
         return found
 
     def _wider(self, depth: int, cell: int) -> Table:
@@ -187,6 +193,7 @@ class Exact:
             closed = self._closed_table(depth + 1, child)
             able = closed >= 0
             if able[1:].any():
+                self._budget.charge(1 + box.size // _STEP)
                 tops = box.tops(able)
                 most = int(box.pods[able].max())
                 children.append((-most, child, tops, closed))
@@ -198,9 +205,9 @@ class Exact:
             before = stages[-1]
             stage = before.copy()
             for top in tops:
+                self._budget.charge(1 + box.size // _STEP)
                 taken, left = box.clipped(top)
                 np.maximum(stage, closed[taken] + before[left], out=stage)
-            self._board.budget.spent += len(tops) * (1 + box.size // 512)
             stages.append(stage)
         return Table(
             stages[-1],
@@ -239,7 +246,7 @@ class Exact:
             sub = self._subs.get(limits)
             if sub is None:
                 known = tuple((part, most) for part, most in self._limits.items())
-                sub = Exact(self._board, self._tree, self._pull, (*known, *limits))
+                sub = Exact(self._board, self._root, self._pull, (*known, *limits))
                 self._subs[limits] = sub
             if sub._box(depth).size > LARGEST:
                 raise TooMuchError

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from scheduler.search.board import Board, Counts
+from scheduler.search.closing import Closely
 from scheduler.search.pulling import Pull
 from scheduler.search.tree import Part
 from scheduler.topology import Bools
@@ -26,12 +27,18 @@ class Filler:
     """Puts parts and pods on a board, kinds in a given order."""
 
     def __init__(
-        self, board: Board, order: Sequence[int], pull: Pull, shaken: Shaken | None = None
+        self,
+        board: Board,
+        order: Sequence[int],
+        pull: Pull,
+        shaken: Shaken | None = None,
+        closely: Closely | None = None,
     ) -> None:
         self._board = board
         self._order = order
         self._pull = pull
         self._shaken = shaken
+        self._closely = closely
         self._sizes = [kind.size for kind in board.kinds]
         self._demand = board.demand
         self._weights = np.array([self._sizes, self._demand], dtype=np.int64)
@@ -45,10 +52,12 @@ class Filler:
         if not split and depth < self._board.where.deepest and self._one(part, depth, cell):
             return True
         self.fill(depth, cell, counts, parts)
-        if any(counts) or parts:
-            self._board.undo(mark)
+        if not any(counts) and not parts:
+            return True
+        self._board.undo(mark)
+        if self._closely is None or split or part.depth != depth or self._board.budget.out:
             return False
-        return True
+        return self._closely.put(part, depth, cell)
 
     def fill(self, depth: int, cell: int, counts: Counts, parts: Parts) -> None:
         """Put as much as possible into the cell, and take that off the counts and parts."""
@@ -98,6 +107,8 @@ class Filler:
         room = self._board.capacities(depth + 1, first, last, able)
         able &= (room >= np.array(wanted)[:, None]).all(axis=0)
         for _ in range(_TRIES):
+            if self._board.budget.out:
+                return False
             child = self._next(depth + 1, first, last, wanted, able)
             if child < 0:
                 return False
@@ -118,6 +129,8 @@ class Filler:
         if part.depth == depth and (
             part.pin not in (-1, cell) or (depth and not self._board.where.depths[depth].real[cell])
         ):
+            return False
+        if self._closely is not None and not self._closely.may(part, depth, cell):
             return False
         capacity = self._board.capacity(depth, cell)
         return all(capacity[kind] >= count for kind, count in part.total)
@@ -149,7 +162,7 @@ class Filler:
         board = self._board
         start, stop = board.where.depths[-1].runs[cell]
         for kind in self._order:
-            if counts[kind]:
+            if counts[kind] and not board.budget.out:
                 counts[kind] -= self._spread(kind, counts[kind], start, stop)
 
     def _spread(self, kind: int, count: int, start: int, stop: int) -> int:
@@ -163,7 +176,7 @@ class Filler:
             if slots:
                 found.append((spare[position - start], position, slots))
         found.sort()
-        while found and put < count:
+        while found and put < count and not board.budget.out:
             rest = count - put
             i = next((i for i, (_, _, slots) in enumerate(found) if slots >= rest), 0)
             _, position, slots = found.pop(i)

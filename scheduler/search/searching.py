@@ -1,4 +1,6 @@
-"""Finds places for a tree of parts: greedily, cell by cell, then exactly where that is small."""
+"""Finds places for a tree of parts: greedily where it looks best, exactly where that is small, and
+at last wherever bounds leave a cell.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,19 +13,19 @@ from scheduler import scoring
 from scheduler.cells import Layout
 from scheduler.ranking import Put, dealt
 from scheduler.room import Column, Room
-from scheduler.search.board import Board, Budget
+from scheduler.search.board import Board, Budget, TooMuchError
 from scheduler.search.choosing import Candidate, able, candidates
-from scheduler.search.exact import Exact, TooMuchError
-from scheduler.search.filling import Filler, Shaken
+from scheduler.search.closing import SMALL
+from scheduler.search.exact import Exact
+from scheduler.search.filling import Filler
 from scheduler.search.mates import Mates
 from scheduler.search.pulling import Pull
+from scheduler.search.scouring import Scour
 from scheduler.search.tree import Tree
 from scheduler.topology import Bools
 
 _TRIED: Final = 6  # cells of a depth that are filled greedily before something else is tried
 _LIGHTLY: Final = 1  # where all that is at stake is a wish
-_SHAKES: Final = 400
-_SMALL: Final = 300  # rows that are looked at exactly
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,10 @@ class Search:
             best = self._greedy(Filler(self._board, order, self._question.pull))
             if best is not None or not self._thorough or self._hopeless():
                 break
-        best = self._exactly(best)
-        if best is None and self._budget.cut and self._thorough:
-            best = self._shaken()
-        return best
+        try:
+            return self._exactly(best)
+        except TooMuchError:
+            return best or self._scoured()
 
     def possible(self) -> bool:
         """Whether the quicker bounds leave a cell."""
@@ -110,17 +112,6 @@ class Search:
             for need in board.needs
         ]
 
-    def _shaken(self) -> Found | None:
-        """Fill greedily again and again, each time in other orders."""
-        for seed in range(_SHAKES):
-            shaken: Shaken = np.random.default_rng(seed)
-            weights = np.array(self._sizes) * shaken.random(len(self._sizes))
-            order = np.argsort(-weights, kind="stable").tolist()
-            best = self._greedy(Filler(self._board, order, self._question.pull, shaken))
-            if best is not None or self._budget.out:
-                return best
-        return None
-
     def _greedy(self, filler: Filler) -> Found | None:
         """Fill the most promising cells, smaller ones first."""
         best: Found | None = None
@@ -136,11 +127,22 @@ class Search:
                     break
         return best
 
+    def _scoured(self) -> Found | None:
+        """Go through all cells, if this is worth it."""
+        if not self._thorough:
+            return None
+        board, question = self._board, self._question
+        pinned = any(part.pin >= 0 for part in self._tree.root.walk())
+        alike = not pinned and not question.mates.choosy
+        scour = Scour(board, self._tree, question.pull, self._accepted, alike=alike)
+        return scour.run(next(self._orders()), self._sizes)
+
     def _candidates(self, depth: int) -> list[Candidate]:
         found = self._chosen.get(depth)
         if found is None:
             most = _TRIED if self._thorough else _LIGHTLY
-            found = candidates(self._board, self._tree, self._question.pull, depth, most)
+            ok = able(self._board, self._tree, depth)
+            found = candidates(self._board, self._tree, self._question.pull, depth, ok, most)
             self._chosen[depth] = found
         return found
 
@@ -152,46 +154,43 @@ class Search:
         return self._accepted(put)
 
     def _exactly(self, best: Found | None) -> Found | None:
-        """Look at everything there is if that is little enough."""
+        """Look at everything there is, or TooMuchError if that is not little enough."""
         if best is not None and best.value >= self._most:
             return best
         root = self._tree.root.depth
         cells = np.flatnonzero(able(self._board, self._tree, root, closely=best is None)).tolist()
         if not cells:
             return best
-        try:
+        with self._budget.only(self._budget.left // 2):
             found = self._optimum(root, cells)
-        except TooMuchError:
-            self._budget.cut |= best is None
-            return best
         if found is None or (best is not None and found.value <= best.value):
             return best
         accepted = self._accepted(found.put)
-        self._budget.cut |= accepted is None and best is None
+        if accepted is None and best is None:
+            raise TooMuchError  # others may bear each other
         return accepted or best
 
     def _optimum(self, depth: int, cells: Sequence[int]) -> Found | None:
         runs = self._where.depths[depth].runs
-        if sum(runs[cell][1] - runs[cell][0] for cell in cells) > _SMALL:
+        if sum(runs[cell][1] - runs[cell][0] for cell in cells) > SMALL:
             raise TooMuchError
-        exact = Exact(self._board, self._tree, self._question.pull)
+        exact = Exact(self._board, self._tree.root, self._question.pull)
         worth = [(exact.worth(depth, cell), -cell) for cell in cells]
         best = max(((w, cell) for w, cell in worth if w is not None), default=None)
         if best is None:
             return None
         return Found(self._tree, exact.put(depth, -best[1]), best[0])
 
-    def _accepted(self, put: tuple[Put, ...]) -> Found | None:
+    def _accepted(self, put: Sequence[Put]) -> Found | None:
         """Value a placement, if its pods bear each other."""
         question = self._question
         if question.mates.choosy and not question.mates.bear(dealt(self._tree, self._where, put)):
-            self._budget.cut = True
             return None
         sizes = [kind.size for kind in self._tree.kinds]
         pods = [at for at, kind, count in put for _ in range(count * sizes[kind])]
         there = question.pull.positions
         value = scoring.shared(self._where, [*pods, *there]) - scoring.shared(self._where, there)
-        return Found(self._tree, put, value)
+        return Found(self._tree, tuple(put), value)
 
 
 def allowed_columns(room: Room, where: Layout, tree: Tree, allowed: Bools | None) -> list[Column]:

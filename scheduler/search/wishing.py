@@ -20,6 +20,7 @@ from scheduler.search.tree import Asked, Branch, UnplaceableError, depth_of, gro
 from scheduler.topology import Bools
 
 _SPARED: Final = 3
+_FOR_WISHES: Final = 4  # the share of the budget that may be spent on what need not be
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Wishes:
         wishes = list(self._each())
         if not wishes:
             return self._search(Terms(), budget, thorough=True).run()
-        slack = Budget(budget.limit // 2)
+        slack = Budget(budget.limit // _FOR_WISHES)
         if not self._possible(_all(wishes), slack):
             base = self._search(Terms(), budget, thorough=True)
             if not base.possible():
@@ -60,11 +61,13 @@ class Wishes:
             wishes = [[form for form in forms if self._possible(form, slack)] for forms in wishes]
             wishes = [forms for forms in wishes if forms]
         found = self._but_one(wishes, slack)
+        budget.spent += slack.spent
         if found is None:
             found = self._search(Terms(), budget, thorough=True).run()
             if found is not None:
-                found = self._wished(found, wishes, slack)
-        budget.spent += slack.spent
+                rest = Budget(min(slack.left, budget.left))
+                found = self._wished(found, wishes, rest)
+                budget.spent += rest.spent
         return found
 
     def _but_one(self, wishes: Sequence[Sequence[Terms]], slack: Budget) -> Found | None:
