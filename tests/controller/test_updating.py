@@ -280,6 +280,18 @@ def test_another_strategy_alone_begins_no_update() -> None:
     assert len(fleet.look()) == 1
 
 
+def test_what_a_pause_kept_back_is_rolled_also_if_whoever_began_it_died_before_saying_so() -> None:
+    fleet = Fleet.running(spec_of(clique("decode", 3), type="OnDelete"))
+    fleet.edit(spec_of(clique("decode", 3), image="two", type="OnDelete", paused=True))
+    assert fleet.look() == []
+    fleet.edit(spec_of(clique("decode", 3), image="two"))
+    fleet.silent = True
+    fleet.step()
+    fleet.silent = False
+    fleet.settle()
+    assert fleet.images() == {"demo-0-decode": ["new"] * 3}
+
+
 def test_pods_of_a_scale_out_during_an_update_are_new_and_the_rest_follows() -> None:
     fleet = Fleet.running(spec_of(clique("decode", 3)))
     fleet.edit(spec_of(clique("decode", 3), image="two"))

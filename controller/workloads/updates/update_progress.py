@@ -70,7 +70,9 @@ def _of_set(
     else:
         started, ended = before.update_started_at, before.update_ended_at
     if course.by_hand:
-        ended = ended or started
+        # What a pause keeps back has not begun: another strategy may come to carry it out.
+        kept_back = course.paused and any(not each.given for r in found for each in r.cliques)
+        ended = ended if kept_back else ended or started
     elif course.active and course.turn is None and not any(each.behind for each in found):
         ended = timestamp(now)
     alone = [clique for replica in found for clique in replica.alone]
