@@ -98,7 +98,8 @@ CLASSES: Final[tuple[Filter, ...]] = (
         "DynamicResources",
         "device claims with an allocation",
         Class.EXACT,
-        "Of claims that the pod names: it goes where the allocation says.",
+        "The pod goes where the allocation says. A claim or a template that is not there keeps it "
+        "off every node.",
         VOLUMES,
     ),
     Filter(
@@ -112,9 +113,23 @@ CLASSES: Final[tuple[Filter, ...]] = (
         "VolumeBinding",
         "volumes that wait for their first consumer",
         Class.SAFE,
-        "Where the class allows volumes to be made; where nobody makes them, nodes that reach one "
-        "which is nobody's; the node once it is chosen.",
+        "Where the class allows volumes to be made; the node once it is chosen. Where nobody makes "
+        "them, volumes on each node are counted that are nobody's and meet the claim by class, "
+        "size, access modes, volume mode and labels.",
         VOLUMES,
+    ),
+    Filter(
+        "DynamicResources",
+        "device claims without an allocation",
+        Class.SAFE,
+        "Devices of each class are counted on each node, less those that are given away, and "
+        "claims take them by number; see below what that sees.",
+    ),
+    Filter(
+        "DynamicResources",
+        "extended resources that a DeviceClass stands for",
+        Class.SAFE,
+        "Nodes have what their status lists; one that has only the devices is overlooked.",
     ),
     Filter(
         "PodTopologySpread",
@@ -142,15 +157,17 @@ CLASSES: Final[tuple[Filter, ...]] = (
     ),
     Filter(
         "DynamicResources",
-        "device claims without one, and those made from a template",
+        "which devices a claim would take beyond their number",
         Class.LEFT,
-        "Neither which devices are free is read, nor which extended resources are really devices.",
+        "Selectors in forms that are not read, alternatives, sharing and parts of devices; see "
+        "below.",
     ),
     Filter(
         "VolumeBinding",
         "how much storage is left",
         Class.LEFT,
-        "Neither the size of volumes nor the capacity that storage drivers tell is read.",
+        "The capacity that storage drivers tell (CSIStorageCapacity) is not read. A volume that "
+        "several nodes reach is counted on each of them.",
     ),
     Filter(
         "VolumeRestrictions",
