@@ -5,6 +5,7 @@ Pods come and go one by one, and are told together: as few writes as do, and non
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -40,6 +41,7 @@ GATHER_SECONDS: Final = 0.03  # pods that come together are told together
 GATHER_SECONDS_PER_POD: Final = 0.0001  # a large gang, which takes long to look at, less often
 AMEND_SECONDS: Final = 0.5  # and what starts nobody, not more often than this
 GANGS_AT_ONCE: Final = 4
+MOST_TOLD: Final = 4096  # remembered of pods that were told; who is forgotten is told once more
 
 
 class PlainMaker:
@@ -63,7 +65,7 @@ class PlainMaker:
         self._world = PlainWorld(caches, bindings, schedulers, listeners)
         self._amended: dict[Key, float] = {}
         self._vacant_since: dict[Key, dict[int, float]] = {}
-        self._told: set[tuple[str, str]] = set()  # holder and pod, by UID
+        self._told: dict[tuple[str, str], None] = {}  # holder and pod, by UID; the oldest first
 
     async def run(self) -> None:
         """Keep all PodGangs of plain gangs until cancelled."""
@@ -158,7 +160,11 @@ class PlainMaker:
         told = (step.holder.uid, step.pod.metadata.uid)
         if told in self._told:
             return
-        self._told.add(told)
         _log.warning("%s/%s: its name is taken by a PodGang of somebody else", *key)
         body = plain_bodies.taken(step.holder, step.pod, self._clock.now())
-        await self._client.create(EVENTS, body, key[0])
+        with suppress(AlreadyExists):  # the Event has one name for this pod and this holder
+            await self._client.create(EVENTS, body, key[0])
+        # Not sooner: what failed is tried again.
+        self._told[told] = None
+        if len(self._told) > MOST_TOLD:
+            del self._told[next(iter(self._told))]
