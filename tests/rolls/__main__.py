@@ -160,7 +160,7 @@ def main() -> None:
         "--requests", type=int, default=10_000, help="during the restarts, at least"
     )
     parser.add_argument("--rate", type=float, default=20.0, help="creations a second")
-    parser.add_argument("--trust-wait", type=float, default=2.0, help="seconds in each rotation")
+    parser.add_argument("--trust-wait", type=float, default=5.0, help="seconds in each rotation")
     options = parser.parse_args()
     settings: JsonObject = {**vars(options)}
     rows = measure(options)
