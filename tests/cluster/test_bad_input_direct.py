@@ -10,11 +10,11 @@ from typing import Final
 import orjson
 import pytest
 
-from api.jsons import JsonObject
 from tests.cluster.rules.manifests import PLAIN
 from tests.cluster.rules.whole import FIELDS, whole
 from tests.support import bad_input
 from tests.support.bad_input import LARGEST, Bad
+from tests.support.bad_reviews import review
 from tests.webhook.running import CLOCK, JSON, Running, files_in, serving
 
 DEFAULT: Final = "/default/podcliquesets"
@@ -83,15 +83,6 @@ def asked(webhook: Running) -> Iterator[Asked]:
         yield made
     finally:
         connection.close()
-
-
-def review(text: bytes, *, old: bytes = b"null", kind: str = "PodCliqueSet") -> bytes:
-    """A review about an object that is any text."""
-    operation = "CREATE" if old == b"null" else "UPDATE"
-    head: JsonObject = {"uid": "u-1", "operation": operation, "kind": {"kind": kind}}
-    opened = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"})[:-1]
-    asking = orjson.dumps(head)[:-1] + b',"object":' + text + b',"oldObject":' + old + b"}"
-    return opened + b',"request":' + asking + b"}"
 
 
 def faults(asked: Asked, bad: Bad, path: str = DEFAULT, *, changed: bool = False) -> list[str]:

@@ -198,7 +198,9 @@ def big(base: JsonObject) -> Iterator[Bad]:
     yield Bad(
         "100000 labels", _with(base, {f"{CLIQUE}.labels": {f"k{i}": "v" for i in range(100_000)}})
     )
-    yield Bad("an argument of 2 MiB", _with(base, {ARGUMENTS: ["x" * 2 * MIB]}), taken=True)
+    # What etcd would still store.
+    most = "x" * (3 * MIB // 2)
+    yield Bad("an argument of 1.5 MiB", _with(base, {ARGUMENTS: [most]}), taken=True)
     yield Bad(
         "10000 faults",
         _with(base, {f"{CONTAINER}.env": [{"name": f"={i}"} for i in range(10_000)]}),
@@ -229,11 +231,11 @@ def greedy(base: JsonObject) -> Iterator[Bad]:
     for what, (path, value) in many.items():
         yield Bad(f"all of it {what}", _with(base, {path: value}), path)
     endless: dict[str, Json] = {
-        "metadata.name": "a-" * MIB,
-        f"{CLIQUE}.name": "a-" * MIB,
-        f"{TEMPLATE}.terminationDelay": "1h" * MIB,
-        f"{CONTAINER}.env[0].name": "a" * 2 * MIB + "=",
-        f"{CLIQUE}.labels": {"a" * 2 * MIB + "!": "x"},
+        "metadata.name": "a-" * (MIB - 1024),
+        f"{CLIQUE}.name": "a-" * (MIB - 1024),
+        f"{TEMPLATE}.terminationDelay": "1h" * (MIB - 1024),
+        f"{CONTAINER}.env[0].name": "a-" * (MIB - 1024) + "=",
+        f"{CLIQUE}.labels": {"a-" * (MIB - 1024) + "!": "x"},
     }
     for path, value in endless.items():
         yield Bad(f"an endless {path}", _with(base, {path: value}), path)
