@@ -192,11 +192,15 @@ class Placer:
         snapshot = self._world.stockroom.snapshot(levels, moving)
         requests = {view.gang.key: request for view, request in asked}
         recorder = self.recorder if self.recorder and self.recorder.due() else None
-        saved = self._world.stockroom.saved(requests.values(), moving) if recorder else None
+        copy = partial(self._world.stockroom.saved, requests.values(), moving)
+        saved = copy() if recorder and recorder.ahead() else None
         # Off the event loop, since leases must be renewed meanwhile.
         plan = await asyncio.to_thread(cycle.plan, snapshot, list(requests.values()))
-        if recorder and saved and plan.refusals:
-            await recorder.write(saved)
+        if recorder and plan.refusals:
+            # A copy costs as much as the cluster is large, and most cycles refuse nobody.
+            if saved is None and self._world.stockroom.snapshot(levels, moving) is snapshot:
+                saved = copy()
+            await recorder.take(saved)
         by_key = {view.gang.key: view for view, _ in asked}
         for refusal in plan.refusals:
             key = _key(refusal.gang)

@@ -23,10 +23,26 @@ class Recorder:
         self._folder = folder
         self._clock = clock
         self._next = clock.monotonic()
+        self._missed = False
 
     def due(self) -> bool:
         """Whether it is time for another one."""
         return self._clock.monotonic() >= self._next
+
+    def ahead(self) -> bool:
+        """Whether to copy what the engine is about to see, before anybody is refused.
+
+        So it is once after each refusal that could not be copied: the cluster had moved on.
+        """
+        ahead, self._missed = self._missed, False
+        return ahead
+
+    async def take(self, saved: Saved | None) -> None:
+        """Write down what was refused, or miss it."""
+        if saved is None:
+            self._missed = True
+        else:
+            await self.write(saved)
 
     async def write(self, saved: Saved) -> None:
         """Write it, beside all else."""

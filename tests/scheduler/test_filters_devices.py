@@ -45,8 +45,8 @@ def known(*slices: ResourceSlice, classes: tuple[DeviceClass, ...] = ()) -> Devi
         device_class(NIC, f'device.driver == "{NIC}"'),
     ):
         found.put_class(each)
-    for each in slices:
-        found.put_slice(each)
+    for there in slices:
+        found.put_slice(there)
     return found
 
 
@@ -184,12 +184,12 @@ def test_tainted_devices_do_not_count() -> None:
 
 def test_nodes_are_named_once_when_their_devices_change() -> None:
     found = known(on("n1", GPU, 4), on("n2", GPU, 4))
-    assert found.changed() == {"n1", "n2"}
-    assert found.changed() == set()
+    assert found.changed() == frozenset({"n1", "n2"})
+    assert found.changed() == frozenset()
     found.put_claim(given("a", result("d0")))
-    assert found.changed() == {"n1"}
+    assert found.changed() == frozenset({"n1"})
     found.put_slice(on("n2", GPU, 5))
-    assert found.changed() == {"n2"}
+    assert found.changed() == frozenset({"n2"})
 
 
 def test_a_claim_takes_as_many_devices_of_its_classes_as_it_asks_for() -> None:

@@ -159,7 +159,7 @@ def test_claims_with_a_volume_ask_for_none() -> None:
     found = known(claim(), disk("a"))
     assert found.changed() is None
     found.put_claim(done)
-    assert found.changed() == set()
+    assert found.changed() == frozenset()
 
 
 def test_a_large_claim_takes_also_from_those_that_ask_for_less() -> None:
@@ -174,9 +174,9 @@ def test_hosts_are_named_when_their_volumes_change() -> None:
     found = known(claim(), disk("a"))
     assert found.changed() is None
     found.put_volume(disk("b", expressed(HOST, "n2")))
-    assert found.changed() == {"n2"}
+    assert found.changed() == frozenset({"n2"})
     found.drop_volume(disk("b", expressed(HOST, "n2")))
-    assert found.changed() == {"n2"}
+    assert found.changed() == frozenset({"n2"})
     assert counts(found, "n2") == (0, 0)
     found.classes_changed()
     assert found.changed() is None
@@ -184,7 +184,7 @@ def test_hosts_are_named_when_their_volumes_change() -> None:
 
 def test_nobody_is_bothered_with_volumes_that_nobody_asks_for() -> None:
     found = known(disk("a"))
-    assert found.changed() == set()
+    assert found.changed() == frozenset()
     assert counts(found) == (0, 0)
 
 
