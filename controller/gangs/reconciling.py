@@ -32,6 +32,7 @@ from controller.gangs.deciding import (
     next_step,
     settled,
 )
+from controller.gangs.holding import Holder
 from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
 from controller.gangs.readiness import Herald
@@ -85,6 +86,7 @@ class Reconciler:
         answers = Answers(self.queue.add, self.queue.add_after)
         self.placer = Placer(client, clock, self.world, self._reservations, fenced, answers)
         self._board = Noticeboard(client, clock, caches.pods, self.queue.add_after, fenced)
+        self._holder = Holder(client, clock, caches.pods, self.queue.add_after, fenced)
         self._herald = Herald(client, clock, caches.pods, fenced)
         self._since: dict[Key, tuple[str, float]] = {}
         self._reworded: dict[Key, float] = {}
@@ -110,6 +112,7 @@ class Reconciler:
             self._reworded.pop(key, None)
             self.placer.forget(key)
             self._board.forget(key)
+            self._holder.forget(key)
             self.window.leave(key)
             return
         if view.gang.metadata.deletion_timestamp is not None:
@@ -130,6 +133,7 @@ class Reconciler:
                 await self._report(view, step, why)
                 await self._board.post(view)
                 await self._herald.tell(view)
+                await self._holder.hold(view)
         except (Conflict, Invalid, NotFound) as error:
             # What we decided on has changed meanwhile; the cache will show it.
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 
 import pytest
 
@@ -19,6 +20,7 @@ from penstock.lab.folders import Folder
 from penstock.lab.nodes import create_nodes, make_nodes
 from penstock.lab.state import Lab
 from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.ordered import NEVER_READY, clique, let_be_ready, of_clique, ordered
 
 pytestmark = pytest.mark.cluster
 
@@ -68,6 +70,11 @@ async def lifted(cluster: Cluster, set_name: str, count: int) -> dict[str, Pod]:
         return {pinned_node(p): p for p in pods} if not any(p.gates for p in pods) else None
 
     return await cluster.until(attempt, f"{count} pods of {set_name} lifted")
+
+
+async def all_gated(cluster: Cluster, set_name: str, count: int) -> bool | None:
+    pods = await cluster.pods(set_name, count)
+    return all(pod.gates == (names.GATE,) for pod in pods) or None
 
 
 async def reservation(cluster: Cluster, state: State, patience: float) -> Reservation:
@@ -151,11 +158,49 @@ async def test_a_gang_without_another_place_is_rolled_back_whole_and_runs_when_t
             assert (await reservation(cluster, State.LIFTING, 10)).spec.attempt == 0
             kept = await reservation(cluster, State.ROLLED_BACK, BOUND_LATE)
             assert "no other" in kept.status.message
-            pods = await cluster.pods("rolled", 2)
-            assert all(pod.gates == (names.GATE,) for pod in pods), "nothing of it is left released"
+            await cluster.until(partial(all_gated, cluster, "rolled", 2), "nothing left released")
             gang = await cluster.gang("rolled-0", reason=names.REASON_ROLLED_BACK)
             assert "tried again at" in gang.message
     await cluster.client.merge_patch(NODES, gone, {"metadata": {"labels": {"rolled-test": "yes"}}})
     seen = await cluster.running("rolled")
     assert {pod.spec.node_name for pod in seen.pods.values()} == {gone, stays}
     assert (await reservation(cluster, State.BOUND, 10)).spec.attempt == 1
+
+
+async def test_room_that_waits_for_its_turn_is_kept_from_strangers(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """A pod of equal priority finds no room where a gated pod of an ordered set is nominated."""
+    (node,) = await cluster.label_nodes("held-test", count=1)
+    cliques = [
+        clique("first", notes=NEVER_READY, selector="held-test"),
+        clique("then", "first", gpus=8, selector="held-test"),
+    ]
+    kubectl.apply(ordered("held", "CliqueStartupTypeExplicit", cliques))
+
+    async def nominated() -> list[Pod] | None:
+        pods = await cluster.pods("held", 2)
+        (then,) = of_clique(pods, "held-0-then")
+        return pods if then.status.nominated_node_name == node else None
+
+    pods = await cluster.until(nominated, "the waiting pod is nominated")
+    container: JsonObject = {
+        "name": "main", "image": "registry.example/stranger:1.0",
+        "resources": {"limits": {"nvidia.com/gpu": "1"}},
+    }  # fmt: skip
+    stranger: JsonObject = {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "stranger"},
+        "spec": {"containers": [container], "nodeSelector": {"held-test": "yes"}},
+    }  # fmt: skip
+    await cluster.client.create(PODS, stranger, cluster.namespace)
+
+    async def refused() -> bool | None:
+        found = await cluster.client.get(PODS, Pod, "stranger", cluster.namespace)
+        said = [c for c in found.status.conditions if c.type == "PodScheduled"]
+        return True if said and said[0].reason == "Unschedulable" else None
+
+    await cluster.until(refused, "kube-scheduler has refused the stranger")
+    await let_be_ready(cluster, of_clique(pods, "held-0-first"))
+    await cluster.running("held")
+    found = await cluster.client.get(PODS, Pod, "stranger", cluster.namespace)
+    assert not found.spec.node_name
