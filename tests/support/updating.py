@@ -17,18 +17,18 @@ from tests.support.living import Cluster, Kubectl
 BEHAVIOUR = "lab.penstock.dev/behaviour"
 
 
-def role(name: str, pods: int, minimum: int | None = None) -> JsonObject:
-    spec: JsonObject = {"roleName": name, "replicas": pods}
+def role(name: str, pods: int, minimum: int | None = None, **more: Json) -> JsonObject:
+    spec: JsonObject = {"roleName": name, "replicas": pods, **more}
     if minimum is not None:
         spec["minAvailable"] = minimum
     return {"name": name, "spec": spec}
 
 
-def engine(copies: int, minimum: int = 1) -> JsonObject:
+def engine(copies: int, minimum: int = 1, **more: Json) -> JsonObject:
     """A group of a leader and workers."""
     return {
         "name": "engine", "cliqueNames": ["leader", "worker"],
-        "replicas": copies, "minAvailable": minimum,
+        "replicas": copies, "minAvailable": minimum, **more,
     }  # fmt: skip
 
 
@@ -46,6 +46,8 @@ class Manifest:
     selector: str = ""
     strategy: Mapping[str, Json] | None = None
     annotations: Mapping[str, str] | None = None
+    startup: str = ""
+    delay: str = "1h"
 
     def body(self) -> JsonObject:
         main: JsonObject = {"name": "main", "image": f"registry.example/{self.image}"}
@@ -62,7 +64,9 @@ class Manifest:
             if self.behaviour:
                 made["annotations"] = {BEHAVIOUR: self.behaviour}
             cliques.append(made)
-        template: JsonObject = {"cliques": cliques, "terminationDelay": "1h"}
+        template: JsonObject = {"cliques": cliques, "terminationDelay": self.delay}
+        if self.startup:
+            template["cliqueStartupType"] = f"CliqueStartupType{self.startup}"
         if self.groups:
             template["podCliqueScalingGroups"] = [*self.groups]
         written: JsonObject = {"replicas": self.replicas, "template": template}

@@ -1,7 +1,9 @@
 """What an upstream Grove makes of a set, written down from its behaviour, not with our code.
 
 Pods have random names, hash labels are of ten characters, members of a scaling group have three
-variables of it in their PodClique, and a pod waits behind Grove's own gate.
+variables of it in their PodClique, and a pod waits behind Grove's own gate. Where cliques start in
+order, a pod that waits has an init container with a token of the set's own account. What stands
+beside pods is in `upstream_beside`.
 """
 
 import hashlib
@@ -9,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from api.jsons import Json, JsonObject
-from api.podcliqueset import PodCliqueSetSpec
+from api.podcliqueset import PodCliqueSetSpec, StartupType
 
 GENERATION = "7bc4f9d6x5"
 GATE = "grove.io/podgang-pending-creation"
 STARTED = "2026-01-02T03:04:05Z"
+WAITER = "grove-initc"
 
 
 def hash_of(clique: str) -> str:
@@ -47,7 +50,7 @@ class Upstream:
         for replica in range(self.spec.replicas):
             for group in self.spec.template.pod_clique_scaling_groups:
                 name = f"{self.name}-{replica}-{group.name}"
-                labels = self._labels(name, "pcs-podcliquescalinggroup", replica)
+                labels = self.labels(name, "pcs-podcliquescalinggroup", replica)
                 spec: JsonObject = {
                     "replicas": group.replicas,
                     "minAvailable": group.min_available,
@@ -68,10 +71,12 @@ class Upstream:
             if place.group:
                 owner = ("PodCliqueScalingGroup", place.group, uids[place.group])
                 spec["podSpec"] = self._with_group_variables(spec["podSpec"], place)
+            if parents := self.parents(place):
+                spec["startsAfter"] = [*parents]
             component = "pcsg-podclique" if place.group else "pcs-podclique"
             labels = {
                 **template.labels,
-                **self._labels(name, component, place.replica),
+                **self.labels(name, component, place.replica),
                 **_place_labels(place),
                 "grove.io/pod-template-hash": hash_of(place.clique),
             }
@@ -93,10 +98,12 @@ class Upstream:
                 }
                 if gated:
                     spec["schedulingGates"] = [{"name": GATE}]
+                if parents := self.parents(place):
+                    spec |= self._waiting(spec, parents)
                 component = "pcsg-podclique" if place.group else "pcs-podclique"
                 labels = {
                     **template.labels,
-                    **self._labels(name, component, place.replica),
+                    **self.labels(name, component, place.replica),
                     **_place_labels(place),
                     "grove.io/pod-template-hash": hash_of(place.clique),
                     "grove.io/podclique": name,
@@ -123,10 +130,8 @@ class Upstream:
             parts.setdefault(place.gang, []).append(part)
         for gang, groups in parts.items():
             labels = {
-                **self._labels(gang, "podgang", 0),
-                "grove.io/scheduler-name": "default-scheduler",
-            }
-            del labels["grove.io/podcliqueset-replica-index"]
+                **self.labels(gang, "podgang"), "grove.io/scheduler-name": "default-scheduler",
+            }  # fmt: skip
             yield self._object(
                 ("scheduler.grove.io/v1alpha1", "PodGang"), gang, labels,
                 ("PodCliqueSet", self.name, self.uid), {"podgroups": [*groups]},
@@ -167,6 +172,52 @@ class Upstream:
             "currentPodCliqueSetGenerationHash": GENERATION,
         }
 
+    def parents(self, place: Place) -> dict[str, int]:
+        """Whom a clique waits for in a set whose cliques start as listed, and for how many pods."""
+        template = self.spec.template
+        names = [clique.name for clique in template.cliques]
+        index = names.index(place.clique)
+        if template.clique_startup_type is not StartupType.IN_ORDER or not index:
+            return {}
+        before = template.cliques[index - 1]
+        groups = template.pod_clique_scaling_groups
+        group = next((each for each in groups if before.name in each.clique_names), None)
+        base = f"{self.name}-{place.replica}"
+        full = f"{base}-{group.name}" if group else ""
+        if place.base:
+            found = [f"{full}-{place.copy}-{before.name}"] if place.group == full else []
+        elif group:
+            found = [f"{full}-{copy}-{before.name}" for copy in range(group.min_available)]
+        else:
+            found = [f"{base}-{before.name}"]
+        return dict.fromkeys(found, before.spec.minimum)
+
+    def _waiting(self, spec: JsonObject, parents: Mapping[str, int]) -> JsonObject:
+        """What a pod has more that waits for others."""
+        info, token = "pod-info-vol", "sa-token-secret-vol"
+        account = "/var/run/secrets/kubernetes.io/serviceaccount"
+        files: list[Json] = [
+            {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}},
+            {"path": "podgangname",
+             "fieldRef": {"fieldPath": "metadata.labels['grove.io/podgang']"}},
+        ]  # fmt: skip
+        volumes: list[Json] = [
+            {"name": info, "downwardAPI": {"items": files}},
+            {"name": token, "secret": {"secretName": f"{self.name}-ic-sat", "defaultMode": 420}},
+        ]
+        waiter: JsonObject = {
+            "name": WAITER,
+            "image": f"registry.example/{WAITER}:v0.1.0-alpha.8",
+            "args": [f"--podcliques={name}:{count}" for name, count in parents.items()],
+            "volumeMounts": [
+                {"name": info, "mountPath": "/var/grove/pod-info", "readOnly": True},
+                {"name": token, "mountPath": account, "readOnly": True},
+            ],
+        }
+        written = [spec.get(field, []) for field in ("initContainers", "volumes")]
+        before, there = ([*each] if isinstance(each, list) else [] for each in written)
+        return {"initContainers": [*before, waiter], "volumes": [*there, *volumes]}
+
     def _with_group_variables(self, pod_spec: JsonObject, place: Place) -> JsonObject:
         members = {
             c.name: c.spec.replicas
@@ -190,14 +241,33 @@ class Upstream:
             told.append({"resources": {}, **each, "env": [*variables, *env]})
         return {**pod_spec, "containers": told}
 
-    def _labels(self, name: str, component: str, replica: int) -> dict[str, str]:
+    def labels(self, name: str, component: str, replica: int | None = None) -> dict[str, str]:
+        """The labels of whatever Grove makes for the set."""
+        index = {} if replica is None else {"grove.io/podcliqueset-replica-index": str(replica)}
         return {
             "app.kubernetes.io/managed-by": "grove-operator",
             "app.kubernetes.io/part-of": self.name,
-            "app.kubernetes.io/name": name,
+            "app.kubernetes.io/name": name.replace(":", "-"),
             "app.kubernetes.io/component": component,
-            "grove.io/podcliqueset-replica-index": str(replica),
+            **index,
         }
+
+    def metadata(
+        self, name: str, labels: Mapping[str, str], owner: tuple[str, str, str] | None = None
+    ) -> JsonObject:
+        """The metadata of an object; without another owner the set is."""
+        kind, called, uid = owner or ("PodCliqueSet", self.name, self.uid)
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {**labels},
+            "ownerReferences": [
+                {
+                    "apiVersion": "grove.io/v1alpha1", "kind": kind, "name": called, "uid": uid,
+                    "controller": True, "blockOwnerDeletion": True,
+                }
+            ],
+        }  # fmt: skip
 
     def _object(
         self,
@@ -210,17 +280,7 @@ class Upstream:
         annotations: Mapping[str, str] | None = None,
         finalizer: str = "",
     ) -> JsonObject:
-        metadata: JsonObject = {
-            "name": name,
-            "namespace": self.namespace,
-            "labels": {**labels},
-            "ownerReferences": [
-                {
-                    "apiVersion": "grove.io/v1alpha1", "kind": owner[0], "name": owner[1],
-                    "uid": owner[2], "controller": True, "blockOwnerDeletion": True,
-                }
-            ],
-        }  # fmt: skip
+        metadata = self.metadata(name, labels, owner)
         if annotations:
             metadata["annotations"] = {**annotations}
         if finalizer:
