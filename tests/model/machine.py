@@ -7,6 +7,7 @@ against the oracle.
 import asyncio
 from collections import Counter
 from collections.abc import Coroutine
+from dataclasses import replace
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -14,9 +15,10 @@ from typing_extensions import override
 
 from api.jsons import JsonObject
 from kube.transport import Call
+from tests.model.checking import Seen, check, clique_of, image_of, is_up, named
 from tests.model.memory import Target, part
-from tests.model.oracle import Part, Role, Team, Wish
-from tests.model.player import condition, listed, said
+from tests.model.oracle import Role, Strategy, Team, Wish
+from tests.model.player import condition
 from tests.model.stage import Stage
 
 SETS = "apis/grove.io/v1alpha1/podcliquesets"
@@ -31,19 +33,28 @@ shares = st.sampled_from((0.0, 0.0, 0.2, 0.5))
 # After so many turns of the event loop the process is killed; after more than that, it is not.
 LIFE = 400
 instants = st.integers(min_value=0, max_value=600)
+strategies = st.builds(
+    Strategy,
+    by_hand=st.sampled_from((False, False, False, True)),
+    paused=st.sampled_from((False, False, True)),
+    unavailable=st.sampled_from((None, 1, 2, "50%")),
+    surge=st.sampled_from((None, None, 1, "50%")),
+)
 
 
 @st.composite
 def wishes(draw: st.DrawFn) -> Wish:
     """Draw a set of up to three cliques, some of them in a scaling group."""
-    roles = []
+    roles: list[Role] = []
     for name in ("a", "b", "c")[: draw(counts)]:
         replicas = draw(counts)
-        roles.append(Role(name, replicas, draw(st.integers(1, replicas))))
+        after = [role.name for role in roles if draw(st.booleans())]
+        roles.append(Role(name, replicas, draw(st.integers(1, replicas)), tuple(after)))
     grouped = tuple(role.name for role in roles if draw(st.booleans()))
     copies = draw(counts)
     teams = [Team("g", grouped, copies, draw(st.integers(1, copies)))] if grouped else []
-    return Wish("m", roles, teams, draw(st.integers(1, 2)))
+    startup = draw(st.sampled_from(("AnyOrder", "InOrder", "Explicit")))
+    return Wish("m", roles, teams, draw(st.integers(1, 2)), startup=startup)
 
 
 class Life(RuleBasedStateMachine):
@@ -57,6 +68,7 @@ class Life(RuleBasedStateMachine):
         self.allowed = 0  # pods that may be deleted in this step
         self.victims: set[str] = set()
         self.broken: list[str] = []
+        self.seen = Seen()
 
     def set_up(self) -> Stage:
         """Make the place where it lives."""
@@ -81,21 +93,27 @@ class Life(RuleBasedStateMachine):
     @rule(which=st.integers(0, 99), count=st.integers(0, 3), share=shares, after=instants)
     def scale_clique(self, which: int, count: int, share: float, after: int) -> None:
         parts = self.wish.parts()
-        chosen = parts[which % len(parts)]
-        # Below the minimum only nothing is allowed.
-        count = count if count >= chosen.minimum else 0
-        self.wish.counts[chosen.name] = count
-        self.stage.player.patch(CLIQUES, chosen.name, {"spec": {"replicas": count}})
+        self._scale_clique(parts[which % len(parts)].name, count)
         self._step({}, share, after)
 
     @precondition(lambda self: self.wish.groups())
     @rule(which=st.integers(0, 99), copies=st.integers(0, 4), share=shares, after=instants)
     def scale_group(self, which: int, copies: int, share: float, after: int) -> None:
         name = sorted(self.wish.groups())[which % len(self.wish.groups())]
+        self._scale_group(name, copies)
+        self._step({}, share, after)
+
+    def _scale_clique(self, name: str, count: int) -> None:
+        (chosen,) = (each for each in self.wish.parts() if each.name == name)
+        # Below the minimum only nothing is allowed.
+        count = count if count >= chosen.minimum else 0
+        self.wish.counts[name] = count
+        self.stage.player.patch(CLIQUES, name, {"spec": {"replicas": count}})
+
+    def _scale_group(self, name: str, copies: int) -> None:
         copies = copies if copies >= self.wish.teams[0].minimum else 0
         self.wish.counts[name] = copies
         self.stage.player.patch(GROUPS, name, {"spec": {"replicas": copies}})
-        self._step({}, share, after)
 
     @rule(which=st.integers(0, 2), count=counts, share=shares, after=instants)
     def edit_count(self, which: int, count: int, share: float, after: int) -> None:
@@ -106,21 +124,93 @@ class Life(RuleBasedStateMachine):
 
     @rule(share=shares, after=instants)
     def edit_template(self, share: float, after: int) -> None:
-        self.wish.image += 1
+        self.wish.edit_template()
+        self._watched({}, share, after)
+
+    @rule(strategy=strategies, share=shares, after=instants)
+    def edit_strategy(self, strategy: Strategy, share: float, after: int) -> None:
+        """What a pause had kept back may go on; nothing else begins."""
+        self.wish.strategy = strategy
+        self._watched({}, share, after)
+
+    @rule(what=st.sampled_from(("lose", "fail", "clique", "group", "set", "pause")),
+          which=st.integers(0, 99), count=st.integers(0, 4), share=shares, after=instants,
+          rounds=st.integers(0, 4))  # fmt: skip
+    def edit_template_and(
+        self, what: str, which: int, count: int, share: float, after: int, rounds: int
+    ) -> None:
+        """Something else happens while pods are being replaced, or are about to be."""
+        self.wish.edit_template()
+        self.stage.wire.calls.clear()
+        self.stage.player.patch(SETS, self.wish.name, self.wish.body())
+        before = self._pods()
+        self._witness()
+        self.run(self._for_a_while(rounds))
+        between = self._pods()
+        # What is scaled in goes whatever its budget, and what went unnoticed costs nobody's.
+        if share or what not in ("lose", "fail", "pause"):
+            self.stage.wire.witness = lambda _: None
+        edit = self._disturb(what, which, count)
+        self.allowed += len(before | between) if self.wish.rolls else 0
+        self._step(edit, share, after, fresh=False)
+
+    async def _for_a_while(self, rounds: int) -> None:
+        await self.stage.settle()
+        for _ in range(rounds):
+            self.stage.player.act()
+            await self.stage.clock.advance(1.0)
+            await self.stage.settle()
+
+    def _disturb(self, what: str, which: int, count: int) -> JsonObject:
+        """Have something happen that is not of the set, or give the edit of it that is."""
+        pods, parts, groups = self.stage.player.pods(), self.wish.parts(), self.wish.groups()
+        match what:
+            case "lose" | "fail" if pods:
+                name = str(part(pods[which % len(pods)], "metadata")["name"])
+                self.victims.add(name)
+                if what == "lose":
+                    self.stage.player.delete(PODS, name)
+                else:
+                    self.stage.player.fail(name)
+            case "clique" if parts:
+                self._scale_clique(parts[which % len(parts)].name, count)
+            case "group" if groups:
+                self._scale_group(sorted(groups)[which % len(groups)], count)
+            case "set":
+                self.wish.replicas = min(count, 3)
+                return self.wish.body()
+            case "pause" if not self.wish.strategy.paused:
+                was = self.wish.strategy
+                self.wish.strategy = replace(was, paused=True)
+                self.stage.player.patch(SETS, self.wish.name, self.wish.body())
+                self.run(self._for_a_while(3))
+                self.wish.strategy = was
+                return self.wish.body()
+        return {}
+
+    def _watched(self, edit: JsonObject, share: float, after: int) -> None:
+        """Make an edit that lets pods be replaced, within the budget, or none."""
+        self._witness()
+        self._step(edit or self.wish.body(), share, after, replaced=self.wish.rolls)
+
+    def _witness(self) -> None:
         self.stage.wire.witness = self._within_budget
-        self._step(self.wish.body(), share, after, replaced=True)
-        self.stage.wire.witness = lambda _: None
+
+    def _pods(self) -> set[str]:
+        return {str(part(pod, "metadata")["name"]) for pod in self.stage.player.pods()}
 
     def _within_budget(self, call: Call) -> None:
-        """Note a pod that is up and is deleted while others are down, more than may be."""
+        """Note a pod that is deleted for an update although it is new, or others are down."""
         target = Target.of(call.path)
         pod = self.stage.memory.objects.get((target.kind, target.namespace, target.name))
-        if call.method != "DELETE" or target.kind != PODS or pod is None or not _is_up(pod):
+        if call.method != "DELETE" or target.kind != PODS or pod is None or not is_up(pod):
             return
-        up = Counter(_clique_of(each) for each in self.stage.player.pods() if _is_up(each))
-        down = [*self.wish.lacking(_clique_of(pod), up)]
+        # Raised here, it would be taken for a mishap and tried again.
+        if image_of(pod) == self.wish.image:
+            self.broken.append(f"{target.name} was deleted although it was new")
+        up = Counter(clique_of(each) for each in self.stage.player.pods() if is_up(each))
+        down = [*self.wish.lacking(clique_of(pod), up)]
         if down:
-            # Raised here, it would be taken for a mishap and tried again.
             self.broken.append(f"{target.name} was deleted while {down} were down: {up}")
 
     @precondition(lambda self: self.stage.player.pods())
@@ -145,7 +235,7 @@ class Life(RuleBasedStateMachine):
         self.stage.wire.calls.clear()
         self.stage.player.weaken(name)
         self.run(self.stage.quiet())
-        self._check_weak(_clique_of(pod))
+        self._check_weak(clique_of(pod))
         self.stage.player.cure(name)
         self._end()
 
@@ -156,13 +246,13 @@ class Life(RuleBasedStateMachine):
         pods = self.stage.player.pods()
         pod = pods[which % len(pods)]
         name = str(part(pod, "metadata")["name"])
-        doomed = self.wish.made_anew(_clique_of(pod))
+        doomed = self.wish.made_anew(clique_of(pod))
         self.stage.wire.calls.clear()
         self.stage.player.weaken(name)
         self.run(self._long_time())
         deleted = {target.name for target in self.stage.wire.writes("DELETE", "pods")}
         assert {name.rpartition("-")[0] for name in deleted} == doomed
-        self.allowed += sum(_clique_of(each) in doomed for each in pods)
+        self.allowed += sum(clique_of(each) in doomed for each in pods)
         if not doomed:
             self.stage.player.cure(name)
         self._end()
@@ -177,12 +267,12 @@ class Life(RuleBasedStateMachine):
         """One pod of this clique is not ready, and everything else is."""
         (mine,) = (p for p in self.wish.parts() if p.name == name)
         short = mine.pods - 1 < mine.minimum
-        (clique,) = _named(self.stage, "podcliques", name)
+        (clique,) = named(self.stage, "podcliques", name)
         assert part(clique, "status").get("readyReplicas", 0) == mine.pods - 1
         assert condition(clique, "MinAvailableBreached") == str(short)
         if mine.copy >= 0:
             copies = self.wish.groups()[mine.owner] - short
-            (group,) = _named(self.stage, "podcliquescalinggroups", mine.owner)
+            (group,) = named(self.stage, "podcliquescalinggroups", mine.owner)
             assert part(group, "status").get("availableReplicas", 0) == copies
             short = copies < self.wish.teams[0].minimum
             assert condition(group, "MinAvailableBreached") == str(short)
@@ -199,32 +289,50 @@ class Life(RuleBasedStateMachine):
             return
         name = str(part(there[which % len(there)], "metadata")["name"])
         if kind == CLIQUES:
-            self.wish.counts.pop(name, None)
-            self.allowed += sum(name == _clique_of(pod) for pod in self.stage.player.pods())
+            self._forget(name)
+            self.allowed += sum(name == clique_of(pod) for pod in self.stage.player.pods())
         if kind == GROUPS:
             members = [p.name for p in self.wish.parts() if p.owner == name]
             for member in (name, *members):
-                self.wish.counts.pop(member, None)
-            self.allowed += sum(_clique_of(pod) in members for pod in self.stage.player.pods())
+                self._forget(member)
+            self.allowed += sum(clique_of(pod) in members for pod in self.stage.player.pods())
         self.stage.player.delete(kind, name)
         self._step({}, share, after)
+
+    def _forget(self, name: str) -> None:
+        """What is made in its place knows nothing of it."""
+        self.wish.counts.pop(name, None)
+        self.wish.given.pop(name, None)
 
     @rule(after=instants)
     def restart(self, after: int) -> None:
         self._step({}, 0.0, after)
 
-    def _step(self, edit: JsonObject, share: float, after: int, *, replaced: bool = False) -> None:
-        """Make an edit while requests fail, kill whoever works on it after a while, and go on."""
-        before = Counter(_clique_of(pod) for pod in self.stage.player.pods())
+    def _step(
+        self,
+        edit: JsonObject,
+        share: float,
+        after: int,
+        *,
+        replaced: bool = False,
+        fresh: bool = True,
+    ) -> None:
+        """Make an edit while requests fail, kill whoever works on it after a while, and go on.
+
+        A step that is not `fresh` goes on with another.
+        """
+        before = Counter(clique_of(pod) for pod in self.stage.player.pods())
         if edit:
             self.stage.player.patch(SETS, self.wish.name, edit)
         wanted = Counter({p.name: p.pods for p in self.wish.parts()})
         surplus = before.total() if replaced else (before - wanted).total()
         self.allowed += surplus + len(self.victims)
-        self.stage.wire.calls.clear()
+        if fresh:
+            self.stage.wire.calls.clear()
         self.stage.trouble(share)
         self.run(self._interrupted(after, share))
         self._end()
+        self.stage.wire.witness = lambda _: None
 
     async def _interrupted(self, after: int, share: float) -> None:
         await self.stage.some_time(after)
@@ -253,7 +361,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def everything_is_as_it_should_be(self) -> None:
         self.sound = False
-        check(self.stage, self.wish)
+        check(self.stage, self.wish, self.seen)
         self.sound = True
 
     @override
@@ -264,97 +372,3 @@ class Life(RuleBasedStateMachine):
             assert self.stage.memory.left() == []
         self.run(self.stage.kill())
         self.runner.close()
-
-
-def check(stage: Stage, wish: Wish) -> None:
-    """Hold what there is against what the oracle expects."""
-    memory = stage.memory
-    pods = Counter(_clique_of(pod) for pod in memory.of_kind("pods"))
-    assert pods == Counter({p.name: p.pods for p in wish.parts() if p.pods})
-    assert _names(stage, "podcliques") == {p.name for p in wish.parts()}
-    assert _names(stage, "podcliquescalinggroups") == set(wish.groups())
-    assert _names(stage, "podgangs") == set(wish.gangs())
-    assert _names(stage, "services") == wish.services()
-    for clique in memory.of_kind("podcliques"):
-        _check_clique(stage, wish, clique)
-    for group in memory.of_kind("podcliquescalinggroups"):
-        _check_group(wish, group)
-    for gang in memory.of_kind("podgangs"):
-        _check_gang(stage, wish, gang)
-    (owner,) = memory.of_kind("podcliquesets")
-    status = part(owner, "status")
-    generation = part(owner, "metadata")["generation"]
-    assert status["observedGeneration"] == generation, (generation, status)
-    assert status.get("replicas", 0) == wish.replicas
-    assert status.get("availableReplicas", 0) == wish.replicas
-    assert status.get("updatedReplicas", 0) == wish.replicas
-    assert status.get("lastErrors", []) == []
-    assert part(status, "lastOperation")["state"] == "Succeeded"
-
-
-def _check_clique(stage: Stage, wish: Wish, clique: JsonObject) -> None:
-    name = str(part(clique, "metadata")["name"])
-    (wanted,) = (p for p in wish.parts() if p.name == name)
-    assert _owner(clique) == wanted.owner
-    pods = [pod for pod in stage.memory.of_kind("pods") if _clique_of(pod) == name]
-    for pod in pods:
-        assert _owner(pod) == name
-        assert part(pod, "metadata")["labels"]["grove.io/podgang"] == wanted.gang  # type: ignore[call-overload, index]
-        (container,) = listed(part(pod, "spec"), "containers")
-        assert container["image"] == f"model:{wish.image}"
-        assert part(pod, "status")["phase"] == "Running"
-    hosts = {str(part(pod, "spec")["hostname"]) for pod in pods}
-    assert len(hosts) == wanted.pods
-    assert all(host.rpartition("-")[0] == name for host in hosts)
-    status = part(clique, "status")
-    for count in ("replicas", "readyReplicas", "scheduledReplicas", "updatedReplicas"):
-        assert status.get(count, 0) == wanted.pods, count
-    assert status.get("scheduleGatedReplicas", 0) == 0
-    assert condition(clique, "MinAvailableBreached") == "False"
-    assert said(clique, "PodCliqueScheduled")
-    assert status["observedGeneration"] == part(clique, "metadata")["generation"]
-
-
-def _check_group(wish: Wish, group: JsonObject) -> None:
-    copies = wish.groups()[str(part(group, "metadata")["name"])]
-    status = part(group, "status")
-    for count in ("replicas", "availableReplicas", "scheduledReplicas", "updatedReplicas"):
-        assert status.get(count, 0) == copies, count
-    assert condition(group, "MinAvailableBreached") == "False"
-
-
-def _check_gang(stage: Stage, wish: Wish, gang: JsonObject) -> None:
-    wanted: list[Part] = wish.gangs()[str(part(gang, "metadata")["name"])]
-    groups = {str(group["name"]): group for group in listed(part(gang, "spec"), "podgroups")}
-    assert groups.keys() == {p.name for p in wanted}
-    for each in wanted:
-        referred = {str(ref["name"]) for ref in listed(groups[each.name], "podReferences")}
-        there = {
-            str(part(pod, "metadata")["name"])
-            for pod in stage.memory.of_kind("pods")
-            if _clique_of(pod) == each.name
-        }
-        assert referred == there
-        assert groups[each.name]["minReplicas"] == min(each.minimum, each.pods)
-    assert said(gang, "Initialized")
-
-
-def _named(stage: Stage, plural: str, name: str) -> list[JsonObject]:
-    return [o for o in stage.memory.of_kind(plural) if part(o, "metadata")["name"] == name]
-
-
-def _names(stage: Stage, plural: str) -> set[str]:
-    return {str(part(thing, "metadata")["name"]) for thing in stage.memory.of_kind(plural)}
-
-
-def _owner(thing: JsonObject) -> str:
-    (owner,) = listed(part(thing, "metadata"), "ownerReferences")
-    return str(owner["name"])
-
-
-def _is_up(pod: JsonObject) -> bool:
-    return "deletionTimestamp" not in part(pod, "metadata") and said(pod, "ContainersReady")
-
-
-def _clique_of(pod: JsonObject) -> str:
-    return str(part(part(pod, "metadata"), "labels")["grove.io/podclique"])

@@ -16,6 +16,7 @@ class Role:
     name: str
     replicas: int
     minimum: int
+    after: tuple[str, ...] = ()
 
 
 @dataclass
@@ -29,10 +30,44 @@ class Team:
 
 
 @dataclass(frozen=True)
+class Strategy:
+    """How a change of the templates is to reach pods; a share is a count or a percentage."""
+
+    by_hand: bool = False
+    paused: bool = False
+    unavailable: int | str | None = None
+    surge: int | str | None = None
+
+    def body(self) -> JsonObject:
+        """Write it so that a merge patch takes out what is not in it."""
+        rolling: JsonObject = {"maxUnavailable": self.unavailable, "maxSurge": self.surge}
+        kind = "OnDelete" if self.by_hand else "RollingRecreate"
+        return {"type": kind, "paused": self.paused, "rollingUpdate": rolling}
+
+    def missing(self, pods: int) -> int:
+        """Say how many pods of a clique that stands alone may be down in an update."""
+        surge = -(-_share(self.surge, pods) // 100) if self.surge is not None else 0
+        if self.unavailable is None:
+            return 0 if surge else 1
+        down = _share(self.unavailable, pods) // 100
+        return down if down or surge else 1
+
+    def missing_copies(self, copies: int) -> int:
+        """Say how many copies of a group may be down in an update."""
+        return 1 if self.unavailable is None else max(1, _share(self.unavailable, copies) // 100)
+
+
+def _share(share: int | str, whole: int) -> int:
+    """Give hundredths."""
+    return 100 * share if isinstance(share, int) else int(share.rstrip("%")) * whole
+
+
+@dataclass(frozen=True)
 class Part:
     """One clique that there must be: its gang, whose it is, and how many pods it has."""
 
     name: str
+    role: str
     gang: str
     owner: str
     pods: int
@@ -42,7 +77,7 @@ class Part:
 
     @property
     def unit(self) -> str:
-        """What an update takes one of at a time: pods of a clique, or copies of a group."""
+        """What an update takes some of at a time: pods of a clique, or copies of a group."""
         return self.name if self.copy < 0 else self.owner
 
 
@@ -50,7 +85,9 @@ class Part:
 class Wish:
     """A set as its author last wrote it, and what was scaled since.
 
-    Its live objects keep the count they were made with, until somebody scales them.
+    Its live objects keep the count they were made with, until somebody scales them. `given` says
+    which image each PodClique was last given. While `left` is true, old pods are for people to
+    delete: the last change was made under OnDelete.
     """
 
     name: str
@@ -58,7 +95,11 @@ class Wish:
     teams: list[Team]
     replicas: int = 1
     image: int = 1
+    startup: str = "AnyOrder"
+    strategy: Strategy = Strategy()
     counts: dict[str, int] = field(default_factory=dict)
+    given: dict[str, int] = field(default_factory=dict)
+    left: bool = False
 
     def body(self) -> JsonObject:
         """Write the manifest."""
@@ -69,6 +110,7 @@ class Wish:
                     "roleName": role.name,
                     "replicas": role.replicas,
                     "minAvailable": role.minimum,
+                    "startsAfter": [*role.after] if self.startup == "Explicit" else [],
                     "podSpec": {
                         # No scheduler finds a node for it: the test does.
                         "nodeSelector": {"nobody": "here"},
@@ -93,7 +135,9 @@ class Wish:
             "metadata": {"name": self.name},
             "spec": {
                 "replicas": self.replicas,
+                "updateStrategy": self.strategy.body(),
                 "template": {
+                    "cliqueStartupType": f"CliqueStartupType{self.startup}",
                     "cliques": cliques,
                     "podCliqueScalingGroups": groups,
                     "terminationDelay": "4h",
@@ -103,8 +147,77 @@ class Wish:
 
     def settle(self) -> None:
         """Note that all is made: from now on each object has a count of its own."""
-        counts = {part.name: part.pods for part in self.parts()} | self.groups()
-        self.counts = counts
+        if self.rolls:
+            self.left = False
+        elif self.strategy.by_hand:
+            self.left = True
+        parts = self.parts()
+        self.given = {part.name: self.image_of(part.name) for part in parts}
+        self.counts = {part.name: part.pods for part in parts} | self.groups()
+
+    def edit_template(self) -> None:
+        """Have all pods be of another image."""
+        self.image += 1
+        self.left = self.strategy.by_hand
+
+    @property
+    def rolls(self) -> bool:
+        """Whether pods are made to follow the newest template.
+
+        Another strategy alone begins nothing, but goes on with what a pause had kept back.
+        """
+        if self.strategy.paused or self.strategy.by_hand:
+            return False
+        kept_back = any(
+            self.given.get(part.name, self.image) != self.image for part in self.parts()
+        )
+        return kept_back or not self.left
+
+    def image_of(self, clique: str) -> int:
+        """Say which image a clique's next pod has; one that is new has the newest."""
+        return self.given.get(clique, self.image) if self.strategy.paused else self.image
+
+    def waits_for(self, part: Part) -> list[str]:
+        """Name the cliques that one waits for, in full."""
+        roles = [role.name for role in self.roles]
+        mine = self.roles[roles.index(part.role)]
+        chosen: list[str] = []
+        if self.startup == "InOrder":
+            before = [
+                name for name in self.roles[: roles.index(part.role)] if self._beside(part, name)
+            ]
+            chosen = [role.name for role in before[-1:]]
+        elif self.startup == "Explicit":
+            chosen = [
+                name for name in mine.after if self._beside(part, self.roles[roles.index(name)])
+            ]
+        base = f"{self.name}-{part.replica}"
+        found: list[str] = []
+        for name in chosen:
+            team = next((team for team in self.teams if name in team.roles), None)
+            if team is None:
+                found.append(f"{base}-{name}")
+            else:
+                copies = range(team.minimum) if part.copy < 0 else [part.copy]
+                found += [f"{base}-{team.name}-{copy}-{name}" for copy in copies]
+        return found
+
+    def _beside(self, part: Part, role: Role) -> bool:
+        """Tell whether a role is in the gang of this part."""
+        teamed = any(role.name in team.roles for team in self.teams)
+        return teamed if part.gang != f"{self.name}-{part.replica}" else True
+
+    def stuck(self) -> bool:
+        """Tell whether some pod waits for pods that there will never be."""
+        parts = self.parts()
+        sizes = {part.name: part.pods for part in parts}
+        minima = {part.name: part.minimum for part in parts}
+        return any(
+            parent not in sizes or sizes[parent] < minima[parent]
+            for part in parts
+            if part.pods
+            for parent in self.waits_for(part)
+        )
 
     def groups(self) -> dict[str, int]:
         """Say how many copies each scaling group has."""
@@ -132,18 +245,23 @@ class Wish:
     def lacking(self, clique: str, up: Mapping[str, int]) -> Iterator[str]:
         """Name what must be up before an update may take a pod of this clique, and is not.
 
-        That is all of a clique that stands alone, or the minima of its group's other copies; and
-        the minima of the set's other replicas.
+        That is as many pods of a clique that stands alone, or other copies of its group, as the
+        budget asks for; and the minima of the set's other replicas.
         """
         parts = self.parts()
-        (mine,) = (part for part in parts if part.name == clique)
+        mine = next((part for part in parts if part.name == clique), None)
+        if mine is None:
+            return  # the set was scaled in
         enough = {part.name: up.get(part.name, 0) >= min(part.minimum, part.pods) for part in parts}
-        if mine.copy < 0 and up.get(clique, 0) < mine.pods:
-            yield clique
+        if mine.copy < 0:
+            if up.get(clique, 0) <= mine.pods - self.strategy.missing(mine.pods):
+                yield clique
+        else:
+            beside = {p.copy for p in parts if p.owner == mine.owner and not enough[p.name]}
+            if len(beside | {mine.copy}) > self.strategy.missing_copies(self.groups()[mine.owner]):
+                yield from sorted(f"copy {copy} of {mine.owner}" for copy in beside)
         for part in parts:
-            beside = part.unit == mine.unit and part.copy != mine.copy
-            elsewhere = part.replica != mine.replica and part.copy < 0
-            if (beside or elsewhere) and not enough[part.name]:
+            if part.replica != mine.replica and part.copy < 0 and not enough[part.name]:
                 yield part.name
         for group, copies in self.groups().items():
             (team,) = self.teams
@@ -181,4 +299,4 @@ class Wish:
     def _part(self, name: str, role: Role, gang: str, place: tuple[str, int, int]) -> Part:
         owner, replica, copy = place
         count = self.counts.get(name, role.replicas)
-        return Part(name, gang, owner, count, role.minimum, replica, copy)
+        return Part(name, role.name, gang, owner, count, role.minimum, replica, copy)

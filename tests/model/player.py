@@ -55,6 +55,10 @@ class Player:
         """Have a pod end."""
         self._status(name, phase, ready=False)
 
+    def failed(self) -> bool:
+        """Tell whether any pod has failed and was not made anew yet."""
+        return any(part(pod, "status").get("phase") == "Failed" for pod in self.pods())
+
     def weaken(self, name: str) -> None:
         """Have a pod that runs be unready from now on."""
         self._status(name, "Running", ready=False)
