@@ -21,7 +21,9 @@ def clique(
     minimum: int | None = None,
     gpus: int = 0,
     notes: JsonObject | None = None,
+    selector: str = "",
 ) -> Json:
+    """A clique; `selector` keeps it to nodes labelled so."""
     container: JsonObject = {"name": "main", "image": "registry.example/engine:1.0"}
     if gpus:
         container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
@@ -30,7 +32,11 @@ def clique(
         "replicas": replicas,
         "minAvailable": minimum or replicas,
         "startsAfter": list(after),
-        "podSpec": {"containers": [container], "terminationGracePeriodSeconds": 1},
+        "podSpec": {
+            "containers": [container],
+            "terminationGracePeriodSeconds": 1,
+            "nodeSelector": {selector: "yes"} if selector else {},
+        },
     }
     return {"name": name, "annotations": notes or {}, "spec": spec}
 
