@@ -135,6 +135,8 @@ TERMINATION_ACTIVE: Final = "GangTerminationActive"
 COPY_TERMINATION: Final = "penstock.dev/copy-termination"
 REPLICA_TERMINATION: Final = "penstock.dev/replica-termination"
 TERMINATIONS: Final = (COPY_TERMINATION, REPLICA_TERMINATION)
+# On a PodClique whose pods fail soon after their making: how often in a row, and since when.
+FAILURES_ANNOTATION: Final = "penstock.dev/failures"
 TOPOLOGY_UNAVAILABLE: Final = "TopologyLevelsUnavailable"
 # On sets: whether an update gets on, and why it does or does not.
 PROGRESSING: Final = "Progressing"

@@ -284,6 +284,16 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def failed(self) -> bool:
+        """Whether it has ended without having done what it was made for."""
+        return self.status.phase == "Failed"
+
+    @property
+    def completed(self) -> bool:
+        """Whether it has ended since it was done; one that is always restarted never is."""
+        return self.status.phase == "Succeeded"
+
+    @property
     def containers_ready(self) -> bool:
         """Whether all containers are ready, whatever readiness gates say, and it is not leaving."""
         return self.metadata.deletion_timestamp is None and any(

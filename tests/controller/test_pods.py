@@ -9,7 +9,7 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Pod
-from controller.workloads.making.pods import SHORTEST_LIFE
+from controller.workloads.making.pods import LONG_LIFE, SHORTEST_LIFE
 from controller.workloads.stepping import Again, Change, Create, Remove
 from kube.resources import PODCLIQUES, PODS, SCALING_GROUPS
 from tests.support.sets import clique, set_spec
@@ -265,6 +265,83 @@ def test_a_pod_that_ends_at_once_is_not_replaced_at_once() -> None:
     assert [s.name for s in world.plan() if isinstance(s, Remove)] == [name]
     world.settle()
     assert msgspec.convert(part(the_pod(world)), Pod).status.phase == "Pending"
+
+
+def failed_again(world: World) -> timedelta:
+    """Have the pod fail after a while; give how long it is until it is made anew."""
+    (name,) = world.of(PODS)
+    uid = world.pods()[name].metadata.uid
+    world.now += timedelta(seconds=20)
+    world.patch(PODS, name, {"status": {"phase": "Failed"}})
+    since = world.now
+    for _ in range(10):
+        world.settle()
+        if world.pods()[name].metadata.uid != uid:
+            return world.now - since
+        world.now = min(step.at for step in world.plan() if isinstance(step, Again))
+    raise AssertionError("it is never made anew")
+
+
+def test_a_pod_that_fails_again_and_again_is_made_anew_after_ever_longer_waits() -> None:
+    """The wait is remembered on the PodClique, and on no pod."""
+    world = settled(clique("a", 1))
+    waits = [failed_again(world).total_seconds() for _ in range(9)]
+    assert waits == [0, 10, 20, 40, 80, 160, 300, 300, 300]
+    told = part(world.of(PODCLIQUES)["demo-0-a"], "metadata", "annotations")
+    assert str(told[names.FAILURES_ANNOTATION]).startswith("9 ")
+    assert names.FAILURES_ANNOTATION not in part(the_pod(world), "metadata", "annotations")
+    world.now += LONG_LIFE
+    assert [failed_again(world).total_seconds() for _ in range(3)] == [0, 0, 10]
+
+
+@pytest.mark.parametrize("written", ["", "x", "2 now then", "0 2026-01-01 2026-01-01", "9 1 1"])
+def test_what_somebody_else_writes_of_failures_counts_for_nothing(written: str) -> None:
+    world = settled(clique("a", 1))
+    note: JsonObject = {"annotations": {names.FAILURES_ANNOTATION: written}}
+    world.patch(PODCLIQUES, "demo-0-a", {"metadata": note})
+    assert failed_again(world).total_seconds() == 0
+
+
+def test_pods_that_were_made_together_fail_as_one() -> None:
+    world = settled(clique("a", 3))
+    for name in [*world.of(PODS)]:
+        world.now += timedelta(seconds=10)
+        world.patch(PODS, name, {"status": {"phase": "Failed"}})
+        assert [s.name for s in world.plan() if isinstance(s, Remove)] == [name]
+        world.settle()
+
+
+def test_one_that_ran_for_long_is_made_anew_at_once() -> None:
+    world = settled(clique("a", 2))
+    first, second = world.of(PODS)
+    for _ in range(3):
+        world.now += timedelta(seconds=20)
+        world.patch(PODS, first, {"status": {"phase": "Failed"}})
+        world.settle()
+        world.now = max([s.at for s in world.plan() if isinstance(s, Again)] or [world.now])
+        world.settle()
+    world.patch(PODS, first, {"status": {"phase": "Failed"}})
+    world.now += LONG_LIFE
+    world.patch(PODS, second, {"status": {"phase": "Failed"}})
+    assert second in {s.name for s in world.plan() if isinstance(s, Remove)}
+
+
+def test_a_pod_that_is_done_is_left_and_its_clique_says_so() -> None:
+    world = settled(clique("a", 1))
+    (name,) = world.of(PODS)
+    there: JsonObject = {"nodeName": "n", "schedulingGates": None}
+    world.patch(PODS, name, {"spec": there, "status": {"phase": "Succeeded"}})
+    world.now += timedelta(hours=10)
+    world.settle()
+    assert name in world.of(PODS)
+    assert part(the_pod(world), "status")["phase"] == "Succeeded"
+    status = part(world.of(PODCLIQUES)["demo-0-a"], "status")
+    assert part(status, "lastOperation")["description"] == "0 pods are ready, 1 are done"
+    conditions = status["conditions"]
+    assert isinstance(conditions, list)
+    assert {str(c["type"]): c["status"] for c in conditions if isinstance(c, dict)} == {
+        "MinAvailableBreached": "False", "PodCliqueScheduled": "True",
+    }  # fmt: skip
 
 
 def test_pods_are_made_only_when_their_clique_is_there_to_stay() -> None:

@@ -57,6 +57,15 @@ def test_one_that_ended_is_removed_and_its_place_stays() -> None:
     assert name(1) in seen.referred
 
 
+def test_one_that_is_done_keeps_its_place() -> None:
+    """Nothing of it is to be done again."""
+    seen = found(having(2, {0: "ready", 1: "done"}))
+    assert seen == Slots((), (), tuple(sorted((name(0), name(1)))))
+    assert [each.metadata.name for each in found(having(1, {0: "ready", 1: "done"})).remove] == [
+        name(1)
+    ]
+
+
 @pytest.mark.parametrize(
     ("states", "gone"),
     [

@@ -38,6 +38,7 @@ STATES: dict[str, JsonObject] = {
     "crashed": {"spec": {"nodeName": "n"}, "status": {"containerStatuses": [CRASHED]}},
     "up": {"spec": {"nodeName": "n"}, "status": {"conditions": ["ContainersReady"]}},
     "ready": {"spec": {"nodeName": "n"}, "status": {"conditions": ["ContainersReady", "Ready"]}},
+    "done": {"spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
     "failed": {"spec": {"nodeName": "n"}, "status": {"phase": "Failed"}},
 }
 

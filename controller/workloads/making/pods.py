@@ -1,18 +1,20 @@
 """Pods: made from the live PodClique they belong to, one in each place that is empty. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Final, TypeAlias
 
 from api import names
 from api.jsons import JsonObject
+from api.objects import timestamp
 from api.streams import Pod
 from controller.workloads import belonging, naming
 from controller.workloads.making import claims, cliques, computedomains, environment, waiting
 from controller.workloads.making.slots import Slots, slots
 from controller.workloads.quota import withdrawing
-from controller.workloads.stepping import Again, Create, Remove, Step
+from controller.workloads.stepping import Again, Change, Create, Remove, Step
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import PODCLIQUES, PODS
@@ -27,6 +29,11 @@ SHAPINGS: Final[tuple[Shaping, ...]] = (claims.shaped, computedomains.shaped, wa
 # A pod that ends sooner than this after its making is not replaced before: what fails at once
 # would else be made anew without a pause.
 SHORTEST_LIFE: Final = timedelta(seconds=5)
+# One that fails after less than this, as others of its clique did before it, waits ever longer.
+LONG_LIFE: Final = timedelta(minutes=10)
+FIRST_WAIT: Final = timedelta(seconds=10)
+LONGEST_WAIT: Final = timedelta(minutes=5)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
@@ -43,17 +50,77 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
             first = max(0, clique.minimum - (len(found.referred) - len(found.make)))
             yield from made[:first]
             extras += made[first:]
-        yield from _removals(found, now)
+        yield from _removals(view, there, found, now)
     yield from extras
 
 
-def _removals(found: Slots, now: datetime) -> Iterator[Step]:
+def _removals(view: SetView, there: Clique, found: Slots, now: datetime) -> Iterator[Step]:
+    failed = [pod for pod in found.remove if pod.metadata.uid in found.failed]
+    young = {pod.metadata.uid: pod for pod in failed if now - _made(pod) < LONG_LIFE}
+    wait = _Streak.read(there)
+    if any(wait.is_news(pod) for pod in young.values()):
+        wait = wait.going_on(view.pods_of(there.metadata.name), now)
+        patch: JsonObject = {
+            "metadata": {"annotations": {names.FAILURES_ANNOTATION: wait.written()}}
+        }
+        yield Change(PODCLIQUES, there.metadata.name, there.metadata.uid, patch)
     for pod in found.remove:
-        since = pod.metadata.creation_timestamp
-        if pod.finished and since is not None and now < since + SHORTEST_LIFE:
-            yield Again(since + SHORTEST_LIFE)
+        due = max(_made(pod) + SHORTEST_LIFE, wait.until) if pod.metadata.uid in young else now
+        if now < due:
+            yield Again(due)
         else:
             yield Remove(PODS, pod.metadata.name, pod.metadata.uid)
+
+
+def _made(pod: Pod) -> datetime:
+    return pod.metadata.creation_timestamp or _NEVER
+
+
+@dataclass(frozen=True)
+class _Streak:
+    """How often in a row pods of a clique have failed soon after their making.
+
+    All that were made up to `through` count as one time: they were made together. That is an
+    instant of the API server's clock, so that no other clock has to agree with it. Written before
+    such a pod goes, so that who comes after a crash waits as long.
+    """
+
+    count: int = 0
+    through: datetime = _NEVER
+    since: datetime = _NEVER
+
+    @classmethod
+    def read(cls, there: Clique) -> "_Streak":
+        """Read what is remembered; what cannot be read was never written by us."""
+        written = there.metadata.annotations.get(names.FAILURES_ANNOTATION, "").split()
+        try:
+            count, through, since = written
+            found = cls(int(count), datetime.fromisoformat(through), datetime.fromisoformat(since))
+        except ValueError:
+            return cls()
+        aware = found.through.tzinfo is not None and found.since.tzinfo is not None
+        return found if aware and found.count > 0 else cls()
+
+    def is_news(self, pod: Pod) -> bool:
+        """Whether a pod's failure has not been counted yet."""
+        return _made(pod) > self.through
+
+    def going_on(self, pods: Sequence[Pod], now: datetime) -> "_Streak":
+        """Count once more; after a while without any failure the count begins anew."""
+        count = self.count + 1 if now < self.until + LONG_LIFE else 1
+        return _Streak(count, max(map(_made, pods)), now)
+
+    @property
+    def until(self) -> datetime:
+        """When what has failed is made anew."""
+        if self.count < 2:
+            return self.since
+        times = 1 << min(self.count - 2, 16)
+        return self.since + min(LONGEST_WAIT, FIRST_WAIT * times)
+
+    def written(self) -> str:
+        """Write it as an annotation has it."""
+        return f"{self.count} {timestamp(self.through)} {timestamp(self.since)}"
 
 
 class _Making:
@@ -138,4 +205,6 @@ def _annotations(there: Clique) -> JsonObject:
 
 
 # What was done with a PodClique is no word of its template.
-_NOTES: Final = frozenset((*names.TERMINATIONS, names.TEMPLATE_HASH_ANNOTATION))
+_NOTES: Final = frozenset(
+    (*names.TERMINATIONS, names.TEMPLATE_HASH_ANNOTATION, names.FAILURES_ANNOTATION)
+)

@@ -29,13 +29,15 @@ class Slots:
     """What is to become of a clique's places.
 
     `make` are places to fill now, `remove` pods to delete: those too many, and those that have
-    ended, whose successors come when they are gone. `referred` names the pods of all places that
+    failed, whose successors come when they are gone; `failed` are the UIDs of these. One that is
+    done keeps its place, as a Job's does. `referred` names the pods of all places that
     are to stay, sorted: also the one that is yet to be made.
     """
 
     make: tuple[int, ...]
     remove: tuple[Pod, ...]
     referred: tuple[str, ...]
+    failed: frozenset[str] = frozenset()
 
 
 def slots(view: SetView, clique: WantedClique) -> Slots:
@@ -46,16 +48,18 @@ def slots(view: SetView, clique: WantedClique) -> Slots:
     empty = _empty(view, clique, holders, count - len(kept))
     remove = [pod for index in surplus for pod in holders[index] if not _is_leaving(pod)]
     referred = [_successor(view, clique, index) for index in empty]
+    failed: set[str] = set()
     for index in kept:
         first, *others = holders[index]
         # A place taken twice, as upstream leaves it for a while, is the first one's.
         remove += [pod for pod in others if not _is_leaving(pod)]
-        if first.finished and not _is_leaving(first):
+        if first.failed and not _is_leaving(first):
             remove.append(first)
+            failed.add(first.metadata.uid)
         referred.append(
             first.metadata.name if _is_alive(first) else _successor(view, clique, index)
         )
-    return Slots(empty, tuple(remove), tuple(sorted(referred)))
+    return Slots(empty, tuple(remove), tuple(sorted(referred)), frozenset(failed))
 
 
 def index_of(pod: Pod, clique: str) -> int:
@@ -148,4 +152,4 @@ def _is_leaving(pod: Pod) -> bool:
 
 
 def _is_alive(pod: Pod) -> bool:
-    return not _is_leaving(pod) and not pod.finished
+    return not _is_leaving(pod) and not pod.failed

@@ -21,9 +21,10 @@ from controller.workloads.views import Clique
 class Counts:
     """A clique's pods, counted."""
 
-    there: int = 0  # also those that have ended
-    working: int = 0  # those that have not
+    there: int = 0  # also those that have failed
+    working: int = 0  # those that have not: at work, or done with it
     scheduled: int = 0
+    completed: int = 0  # done
     ready: int = 0
     up: int = 0  # all containers ready, whatever readiness gates say
     gated: int = 0
@@ -34,7 +35,7 @@ class Counts:
 def count(pods: Iterable[Pod], newest: str) -> Counts:
     """Count pods; those whose label has the hash `newest` follow the newest template."""
     there = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
-    working = [pod for pod in there if not pod.finished]
+    working = [pod for pod in there if not pod.failed]
     scheduled = [pod for pod in working if pod.spec.node_name]
     up = [pod for pod in scheduled if pod.containers_ready]
     return Counts(
@@ -45,7 +46,10 @@ def count(pods: Iterable[Pod], newest: str) -> Counts:
         up=len(up),
         gated=sum(bool(pod.spec.scheduling_gates) for pod in working),
         updated=sum(_hash(pod) == newest for pod in there),
-        failing=sum(_failing(pod) for pod in scheduled if not pod.containers_ready),
+        completed=sum(pod.completed for pod in scheduled),
+        failing=sum(
+            _failing(pod) for pod in scheduled if not pod.containers_ready and not pod.completed
+        ),
     )
 
 
@@ -148,7 +152,9 @@ def _breach(clique: Clique, counts: Counts, *, updating: bool) -> tuple[str, str
             f" {counts.failing} crashed or started without getting ready"
         )
         return "True", names.INSUFFICIENT_READY, message
-    return "False", names.SUFFICIENT_READY, f"{fine} pods are at work or starting, {needed} needed"
+    done = f", {counts.completed} of them done" if counts.completed else ""
+    message = f"{fine} pods are at work or starting{done}, {needed} needed"
+    return "False", names.SUFFICIENT_READY, message
 
 
 def _scheduled(clique: Clique, counts: Counts) -> tuple[str, str, str]:

@@ -98,7 +98,7 @@ def _standing(clique: Clique, newest: str, counts: Counts) -> Standing:
     return Standing(
         there=True,
         scheduled=counts.scheduled >= minimum,
-        available=counts.ready >= minimum,
+        available=counts.ready + counts.completed >= minimum,
         follows=label == newest and counts.updated == counts.there,
         breached=clique_status.breached(clique, counts),
     )

@@ -242,6 +242,6 @@ def _lost(view: SetView) -> Iterator[Tell]:
 
 def _scheduled(view: SetView, clique: str) -> bool:
     return any(
-        pod.spec.node_name and not pod.finished and pod.metadata.deletion_timestamp is None
+        pod.spec.node_name and not pod.failed and pod.metadata.deletion_timestamp is None
         for pod in view.pods_of(clique)
     )

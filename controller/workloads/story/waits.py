@@ -30,13 +30,17 @@ def of_clique(clique: Clique, want: WantedClique, view: SetView, stand: Stand) -
     asked = clique.spec.replicas
     counts = stand.counts[want.name]
     if counts.working < asked:
-        return _going_on(f"{counts.working} of {asked} pods are made")
+        failed = counts.there - counts.working
+        told = f", {failed} failed and are made anew" if failed else ""
+        return _going_on(f"{counts.working} of {asked} pods are made{told}")
     if counts.there > asked:
         return _going_on(f"{counts.there - asked} pods beyond {asked} are to go")
     if counts.gated:
         return _going_on(_gated(want, view, stand))
-    if min(counts.scheduled, counts.ready, counts.updated) < asked:
+    if min(counts.scheduled, counts.ready + counts.completed, counts.updated) < asked:
         return _going_on(_behind(counts, asked))
+    if counts.completed:
+        return _done(f"{counts.ready} pods are ready, {counts.completed} are done")
     return _done(f"{asked} pods are ready" if asked else _NOTHING)
 
 
@@ -79,7 +83,7 @@ def failed(errors: list[LastError]) -> Wait:
 def _behind(counts: Counts, asked: int) -> str:
     if counts.scheduled < asked:
         return f"{asked - counts.scheduled} pods are not bound yet"
-    if counts.ready < asked:
+    if counts.ready + counts.completed < asked:
         bad = f", {counts.failing} crashed or started without getting ready"
         return f"{counts.ready} of {asked} pods are ready{bad if counts.failing else ''}"
     return f"{counts.updated} of {asked} pods follow the newest template"
@@ -115,13 +119,14 @@ def _held_back(view: SetView, wanted: Wanted, stand: Stand) -> Iterator[str]:
 def _failing(view: SetView, wanted: Wanted, stand: Stand) -> Iterator[str]:
     for want in wanted.cliques.values():
         counts, there = stand.counts[want.name], view.cliques.get(want.name)
-        if there is not None and counts.failing and counts.ready < there.spec.replicas:
+        at_ease = counts.ready + counts.completed
+        if there is not None and counts.failing and at_ease < there.spec.replicas:
             yield f"{want.name}: {_behind(counts, there.spec.replicas)}"
 
 
 def _unready(view: SetView, wanted: Wanted, stand: Stand) -> Iterator[str]:
     pods = _asked(view, wanted)
-    ready = sum(counts.ready for counts in stand.counts.values())
+    ready = sum(counts.ready + counts.completed for counts in stand.counts.values())
     if ready < pods:
         yield f"{ready} of {pods} pods are ready"
     updated = sum(counts.updated for counts in stand.counts.values())

@@ -76,8 +76,13 @@ def target(view: SetView, clique: WantedClique) -> int:
 
 
 def is_alive(pod: Pod) -> bool:
-    """Tell whether a pod is there to stay."""
-    return pod.metadata.deletion_timestamp is None and not pod.finished
+    """Tell whether a pod is there to stay, at work or done with it."""
+    return pod.metadata.deletion_timestamp is None and not pod.failed
+
+
+def is_ready(pod: Pod) -> bool:
+    """Tell whether nobody waits for a pod any more: it is ready, or done."""
+    return pod.containers_ready or pod.completed
 
 
 def is_idle(pod: Pod) -> bool:

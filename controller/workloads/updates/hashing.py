@@ -29,7 +29,12 @@ _TOLD_LABELS: Final = frozenset(
     )
 )
 _TOLD_ANNOTATIONS: Final = frozenset(
-    (names.TOPOLOGY_NAME_ANNOTATION, names.TEMPLATE_HASH_ANNOTATION, *names.TERMINATIONS)
+    (
+        names.TOPOLOGY_NAME_ANNOTATION,
+        names.TEMPLATE_HASH_ANNOTATION,
+        names.FAILURES_ANNOTATION,
+        *names.TERMINATIONS,
+    )
 )
 # No template has them, or they are written over.
 GROUP_VARIABLES: Final = "GROVE_PCSG_"

@@ -41,12 +41,12 @@ class Following:
     @cached_property
     def ready(self) -> int:
         """How many pods are ready, old ones too."""
-        return sum(pod.containers_ready for pod in (*self.old, *self.new))
+        return sum(budgets.is_ready(pod) for pod in (*self.old, *self.new))
 
     @property
     def new_ready(self) -> int:
         """How many pods of the newest template are ready."""
-        return sum(pod.containers_ready for pod in self.new)
+        return sum(budgets.is_ready(pod) for pod in self.new)
 
     @property
     def settled(self) -> bool:
@@ -207,7 +207,7 @@ def pods_to_take(view: SetView, clique: Following) -> list[Pod]:
     if not clique.given:
         return []
     budget = budgets.of_clique(view, clique.want.replicas)
-    old = [Old(pod, pod.containers_ready, budgets.is_idle(pod)) for pod in in_order(clique.old)]
+    old = [Old(pod, budgets.is_ready(pod), budgets.is_idle(pod)) for pod in in_order(clique.old)]
     goal = budgets.target(view, clique.want)
     starting = max(0, goal - clique.new_ready - len(clique.old))
     return budgets.affordable(old, clique.ready, starting, clique.want.replicas, budget)
