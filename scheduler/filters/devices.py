@@ -6,9 +6,11 @@ are counted: then there are at most so many.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+import msgspec
 
 from api.claims import (
     Device,
@@ -46,8 +48,7 @@ class Asked:
     local: bool = True
 
 
-@dataclass(frozen=True)
-class _Counted:
+class _Counted(msgspec.Struct, frozen=True, gc=False):
     """A device that counts: where it is, by a node's name or a selector, and its classes."""
 
     name: DeviceId
@@ -61,7 +62,7 @@ class Devices:
 
     def __init__(self) -> None:
         self._classes: dict[str, Conditions] = {}
-        self._telling: frozenset[str] = frozenset()  # attributes that classes ask for
+        self._telling: tuple[str, ...] = ()  # attributes that classes ask for, as drivers say them
         self._kinds: dict[object, Classes] = {}
         self._slices: dict[str, SliceSpec] = {}
         self._pools: dict[tuple[str, str], dict[str, SliceSpec]] = {}
@@ -213,8 +214,9 @@ class Devices:
                 self._touched.add(self._home[name])
 
     def _judge_again(self) -> None:
-        asked = (each.attribute for found in self._classes.values() for each in found.every)
-        self._telling = frozenset(asked)
+        every = [each for found in self._classes.values() for each in found.every]
+        asked = {name for each in every for name in each.spellings}
+        self._telling = tuple(sorted(asked))
         self._kinds.clear()
         self._stale |= self._pools.keys()
 
@@ -229,8 +231,7 @@ class Devices:
             counted = tuple(self._devices(pool))
             if counted:
                 self._counted[pool] = counted
-            for device in counted:
-                self._put_on(device)
+            self._put_on(counted)
             if not self._pools[pool]:
                 del self._pools[pool]
 
@@ -244,15 +245,14 @@ class Devices:
         for spec in latest:
             for device in spec.devices:
                 where = _place(spec, device)
-                if where and not any(taint.effect in _MARKS for taint in device.taints):
+                if where and not _marked(device):
                     several = bool(device.allow_multiple_allocations)
                     name = (*pool, device.name)
                     yield _Counted(name, where, self._classes_of(spec.driver, device), several)
 
     def _classes_of(self, driver: str, device: Device) -> Classes:
-        told = device.attributes.items()
-        telling = tuple(each for each in told if each[0].rpartition("/")[2] in self._telling)
-        key = driver, telling
+        told = device.attributes.get
+        key = driver, tuple([told(name) for name in self._telling])
         found = self._kinds.get(key)
         if found is None:
             found = self._kinds[key] = frozenset(
@@ -262,17 +262,18 @@ class Devices:
             )
         return found
 
-    def _put_on(self, device: _Counted) -> None:
-        self._together[device.classes] += 1
-        if device.several:
-            self._several.update(device.classes)
-        if isinstance(device.where, str):
-            self._local.setdefault(device.where, {})[device.name] = device.classes
-            self._home[device.name] = device.where
-            self._touched.add(device.where)
-        else:
-            self._wide[device.name] = device
-            self._widely()
+    def _put_on(self, devices: Sequence[_Counted]) -> None:
+        self._together.update([device.classes for device in devices])
+        for device in devices:
+            if device.several:
+                self._several.update(device.classes)
+            if isinstance(device.where, str):
+                self._local.setdefault(device.where, {})[device.name] = device.classes
+                self._home[device.name] = device.where
+                self._touched.add(device.where)
+            else:
+                self._wide[device.name] = device
+                self._widely()
 
     def _take_off(self, device: _Counted) -> None:
         self._together[device.classes] -= 1
@@ -301,6 +302,11 @@ def _place(spec: SliceSpec, device: Device) -> str | NodeSelector:
     if told.node_name:
         return told.node_name
     return _ALL if told.all_nodes else told.node_selector or ""
+
+
+def _marked(device: Device) -> bool:
+    """Whether claims are kept off it unless they tolerate that."""
+    return bool(device.taints) and any(taint.effect in _MARKS for taint in device.taints)
 
 
 def _by_column(counts: Counter[str]) -> Amounts:

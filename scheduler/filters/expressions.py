@@ -41,13 +41,19 @@ class Condition:
     attribute: str
     value: Constant
 
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """How drivers may write the attribute: with its domain, or without, if that is theirs."""
+        return (f"{self.domain}/{self.attribute}", self.attribute) if self.attribute else ()
+
     def holds(self, driver: str, attributes: Mapping[str, Attribute]) -> bool:
         """Whether a device is so; what a driver says without a domain is in its own."""
         if not self.attribute:
             return self.value == ("str", driver)
-        found = attributes.get(f"{self.domain}/{self.attribute}")
+        whole, short = self.spellings
+        found = attributes.get(whole)
         if found is None and self.domain == driver:
-            found = attributes.get(self.attribute)
+            found = attributes.get(short)
         return found is not None and self.value == _said(found)
 
 

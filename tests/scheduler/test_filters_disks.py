@@ -170,6 +170,14 @@ def test_a_large_claim_takes_also_from_those_that_ask_for_less() -> None:
     assert found.takes(small).keys() < found.takes(large).keys() == shelf.has.keys()
 
 
+def test_what_a_claim_takes_follows_the_volumes_there_are() -> None:
+    small, large = claim("s", "10Gi"), claim("l", "400Gi")
+    found = known(small, large, disk("b", size="500Gi"))
+    assert len(found.takes(small)) == 2  # every volume that would do is a large one
+    found.put_volume(disk("a"))
+    assert len(found.takes(small)) == 1
+
+
 def test_hosts_are_named_when_their_volumes_change() -> None:
     found = known(claim(), disk("a"))
     assert found.changed() is None
