@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from scheduler.cells import Layout
-from scheduler.room import Column, Room
+from scheduler.room import Column, Need, Room
 from scheduler.search.tree import Kind
 from scheduler.topology import Bools, Ints
 
@@ -74,42 +74,50 @@ class Board:
         self.put: list[tuple[int, int, int]] = []  # position, kind, count
         devices = room.devices.nonzero()[0].tolist()
         self.demand = [sum([amount for at, amount in need if at in devices]) for need in self.needs]
-        self._free: dict[int, list[int]] = {}  # of touched positions
-        self._spare: dict[int, int] = {}  # devices that are left there
+        self._there: dict[int, _There] = {}  # touched positions
+        self._stale: dict[int, None] = {}  # those whose slots are to be counted again
         self._stacked: dict[int, Ints] = {}
-        self._touched: list[dict[int, list[int]]] = [{} for _ in where.depths]
+        # Slots that are lost to what was put, by kind, of touched cells of each depth.
+        self._lost: list[dict[int, Counts]] = [{} for _ in where.depths]
 
     def fresh(self, depth: int, cell: int) -> bool:
         """Whether nothing was put into the cell since all of it was last undone."""
-        return cell not in self._touched[depth]
+        return cell not in self._lost[depth]
 
     def capacity(self, depth: int, cell: int) -> Counts:
         """How many pieces of each kind the cell takes, if no other kind came."""
-        found = [int(column.sums[depth][cell]) for column in self.columns]
-        for position in self._touched[depth].get(cell, ()):
-            for kind in range(len(found)):
-                found[kind] -= self._lost(position, kind)
-        return found
+        self._recount()
+        found = self._table(depth)[:, cell].tolist()
+        lost = self._lost[depth].get(cell)
+        return found if lost is None else [n - less for n, less in zip(found, lost, strict=True)]
 
     def capacities(self, depth: int, first: int, last: int, among: Bools) -> Ints:
         """How many pieces of each kind, by row, each of these cells takes; only right `among`."""
+        self._recount()
+        found: Ints = self._table(depth)[:, first:last]
+        lost = self._lost[depth]
+        if lost:
+            cells = [c for c in range(first, last) if among[c - first] and c in lost]
+            if cells:
+                found = found.copy()
+                found[:, [c - first for c in cells]] -= np.array([lost[c] for c in cells]).T
+        return found
+
+    def _table(self, depth: int) -> Ints:
+        """How many pieces of each kind, by row, each cell takes while nothing is put."""
         stacked = self._stacked.get(depth)
         if stacked is None:
             stacked = np.stack([column.sums[depth] for column in self.columns])
             self._stacked[depth] = stacked
-        found: Ints = stacked[:, first:last]
-        touched = self._touched[depth]
-        if touched:
-            cells = [c for c in range(first, last) if among[c - first] and c in touched]
-            if cells:
-                found = found.copy()
-                for cell in cells:
-                    found[:, cell - first] = self.capacity(depth, cell)
-        return found
+        return stacked
 
     def slots(self, position: int) -> Counts:
         """How many pieces of each kind a position takes now."""
-        return [self._slots(position, kind) for kind in range(len(self.columns))]
+        self._recount()
+        there = self._there.get(position)
+        if there is None:
+            return [int(column.values[position]) for column in self.columns]
+        return there.slots
 
     def row(self, kind: int, start: int, stop: int) -> tuple[list[int], list[int]]:
         """How many pieces of a kind each of these positions takes now, and how many devices it has
@@ -117,57 +125,94 @@ class Board:
         """
         found: list[int] = self.columns[kind].values[start:stop].tolist()
         spare: list[int] = self.totals.values[start:stop, -3].tolist()
-        if self._free:
+        if self._there:
             for position in range(start, stop):
-                if position in self._free:
-                    found[position - start] = self._slots(position, kind)
-                    spare[position - start] = self._spare[position]
+                there = self._there.get(position)
+                if there is not None:
+                    found[position - start] = _fitting(there, kind, self.needs[kind])
+                    spare[position - start] = there.spare
         return found, spare
 
     def free(self, position: int) -> list[int]:
         """What is left at a position, by column."""
-        found = self._free.get(position)
-        if found is None:
+        there = self._there.get(position)
+        if there is None:
             row: list[int] = self.room.free[self.where.rows[position]].tolist()
             return row
-        return found
+        return there.free
 
     def take(self, position: int, kind: int, count: int) -> None:
         """Put pieces of a kind there."""
         self.put.append((position, kind, count))
         self.budget.spent += 1
-        free = self._free.get(position)
-        if free is None:
-            free = self._free[position] = self.free(position)
-            self._spare[position] = int(self.totals.values[position, -3])
-            for cells, touched in zip(self.where.depths, self._touched, strict=True):
-                touched.setdefault(cells.at_list[position], []).append(position)
-        for at, amount in self.needs[kind]:
-            free[at] -= amount * count
-        self._spare[position] -= self.demand[kind] * count
+        there = self._there.get(position)
+        if there is None:
+            spare = int(self.totals.values[position, -3])
+            slots = [int(column.values[position]) for column in self.columns]
+            there = self._there[position] = _There(self.free(position), spare, slots, slots)
+        self._change(position, there, kind, count)
 
     def undo(self, mark: int) -> None:
         """Take back what was put since there was so much."""
         put = self.put
         while len(put) > mark:
             position, kind, count = put.pop()
-            free = self._free[position]
-            for at, amount in self.needs[kind]:
-                free[at] += amount * count
-            self._spare[position] += self.demand[kind] * count
+            self._change(position, self._there[position], kind, -count)
         if not put:
-            self._free.clear()
-            for touched in self._touched:
-                touched.clear()
+            self._there.clear()
+            self._stale.clear()
+            for lost in self._lost:
+                lost.clear()
 
-    def _slots(self, position: int, kind: int) -> int:
-        most = int(self.columns[kind].values[position])
-        free = self._free.get(position)
-        if free is not None and most:
-            for at, amount in self.needs[kind]:
-                fits = free[at] // amount
-                most = min(most, fits)
-        return max(most, 0)
+    def _change(self, position: int, there: "_There", kind: int, count: int) -> None:
+        free = there.free
+        for at, amount in self.needs[kind]:
+            free[at] -= amount * count
+        there.spare -= self.demand[kind] * count
+        self._stale[position] = None
 
-    def _lost(self, position: int, kind: int) -> int:
-        return int(self.columns[kind].values[position]) - self._slots(position, kind)
+    def _recount(self) -> None:
+        """Count the slots of positions again where something was put or taken back."""
+        if not self._stale:
+            return
+        # Most of them lie in one of the deepest cells, so that wider ones change only once.
+        by_cell: dict[int, tuple[int, Counts]] = {}
+        at = self.where.depths[-1].at_list
+        for position in self._stale:
+            there = self._there[position]
+            slots = [_fitting(there, kind, need) for kind, need in enumerate(self.needs)]
+            lost = [n - m for n, m in zip(there.slots, slots, strict=True)]
+            there.slots = slots
+            some = by_cell.get(at[position])
+            by_cell[at[position]] = (position, lost if some is None else _sum(some[1], lost))
+        self._stale.clear()
+        for position, lost in by_cell.values():
+            for cells, known in zip(self.where.depths, self._lost, strict=True):
+                cell = cells.at_list[position]
+                before = known.get(cell)
+                known[cell] = lost if before is None else _sum(before, lost)
+
+
+@dataclass(eq=False)
+class _There:
+    """A position that something was put on: what is left of it."""
+
+    free: list[int]  # by column
+    spare: int  # devices
+    first: Counts  # pieces of each kind that it took before
+    slots: Counts  # that it takes now, or took when that was last counted
+
+
+def _fitting(there: _There, kind: int, need: Need) -> int:
+    """How many pieces of a kind fit there now."""
+    most = there.first[kind]
+    if most:
+        free = there.free
+        for at, amount in need:
+            fits = free[at] // amount
+            most = min(most, fits)
+    return most if most > 0 else 0
+
+
+def _sum(one: Counts, other: Counts) -> Counts:
+    return [n + m for n, m in zip(one, other, strict=True)]

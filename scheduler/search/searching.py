@@ -56,9 +56,10 @@ class Search:
         self._question = question
         self._tree = question.tree
         self._where = question.where
-        self._budget = budget
+        self.budget = budget
         self._thorough = thorough
         self._chosen: dict[int, list[Candidate]] = {}
+        self._passing: dict[int, Bools] = {}
         self._board = Board(
             question.room, question.where, question.tree.kinds, question.columns, budget
         )
@@ -79,7 +80,7 @@ class Search:
 
     def possible(self) -> bool:
         """Whether the quicker bounds leave a cell."""
-        return bool(able(self._board, self._tree, self._tree.root.depth).any())
+        return bool(self._able(self._tree.root.depth).any())
 
     @cached_property
     def _most(self) -> int:
@@ -119,7 +120,7 @@ class Search:
             if best is not None and best.value >= self._most:
                 break
             for candidate in self._candidates(depth):
-                if self._budget.out or (best and best.value >= candidate.promise):
+                if self.budget.out or (best and best.value >= candidate.promise):
                     break
                 found = self._try(filler, depth, candidate)
                 if found is not None:
@@ -141,7 +142,7 @@ class Search:
         found = self._chosen.get(depth)
         if found is None:
             most = _TRIED if self._thorough else _LIGHTLY
-            ok = able(self._board, self._tree, depth)
+            ok = self._able(depth)
             found = candidates(self._board, self._tree, self._question.pull, depth, ok, most)
             self._chosen[depth] = found
         return found
@@ -158,11 +159,15 @@ class Search:
         if best is not None and best.value >= self._most:
             return best
         root = self._tree.root.depth
-        cells = np.flatnonzero(able(self._board, self._tree, root, closely=best is None)).tolist()
-        if not cells:
+        cells = self._able(root)
+        if best is None and self._rows(cells) <= SMALL:
+            cells = able(self._board, self._tree, root, closely=True)
+        if not cells.any():
             return best
-        with self._budget.only(self._budget.left // 2):
-            found = self._optimum(root, cells)
+        if self._rows(cells) > SMALL:
+            raise TooMuchError
+        with self.budget.only(self.budget.left // 2):
+            found = self._optimum(root, np.flatnonzero(cells).tolist())
         if found is None or (best is not None and found.value <= best.value):
             return best
         accepted = self._accepted(found.put)
@@ -171,15 +176,24 @@ class Search:
         return accepted or best
 
     def _optimum(self, depth: int, cells: Sequence[int]) -> Found | None:
-        runs = self._where.depths[depth].runs
-        if sum(runs[cell][1] - runs[cell][0] for cell in cells) > SMALL:
-            raise TooMuchError
         exact = Exact(self._board, self._tree.root, self._question.pull)
         worth = [(exact.worth(depth, cell), -cell) for cell in cells]
         best = max(((w, cell) for w, cell in worth if w is not None), default=None)
         if best is None:
             return None
         return Found(self._tree, exact.put(depth, -best[1]), best[0])
+
+    def _rows(self, cells: Bools) -> int:
+        """How many rows there are in these cells of the root's depth."""
+        depth = self._where.depths[self._tree.root.depth]
+        return int((depth.stops - depth.starts) @ cells)
+
+    def _able(self, depth: int) -> Bools:
+        """Which cells of a depth pass the quicker bounds."""
+        found = self._passing.get(depth)
+        if found is None:
+            found = self._passing[depth] = able(self._board, self._tree, depth)
+        return found
 
     def _accepted(self, put: Sequence[Put]) -> Found | None:
         """Value a placement, if its pods bear each other."""

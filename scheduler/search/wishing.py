@@ -4,7 +4,7 @@ All wishes at once are tried first. If that fails, what must be is searched for 
 wishes are added one by one, those of the wider branches first, each as deep as it can be had.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,6 +46,7 @@ class Wishes:
     pull: Pull
     mates: Mates
     masks: tuple[Bools | None, Sequence[Bools], Bools | None]
+    _searches: dict[Hashable, Search] = field(default_factory=dict)
 
     def best(self, budget: Budget) -> Found | None:
         """Find a place, with as many wishes kept as possible."""
@@ -149,6 +150,14 @@ class Wishes:
             return None
 
     def _search(self, terms: Terms, budget: Budget, *, thorough: bool) -> Search:
+        """Ask with these terms; what has been worked out of them before is kept."""
+        key = tuple(sorted(terms.depths.items())), terms.zone, terms.apart, thorough
+        found = self._searches.get(key)
+        if found is None or found.budget is not budget:
+            found = self._searches[key] = self._asking(terms, budget, thorough=thorough)
+        return found
+
+    def _asking(self, terms: Terms, budget: Budget, *, thorough: bool) -> Search:
         tree = grown(self.asked, self.where, terms.depths, self.room)
         allowed, *_ = self.masks
         for mask in self._insisted(terms):
