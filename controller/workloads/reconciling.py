@@ -118,7 +118,8 @@ class Reconciler:
             await self._leave_alone(key, view.metadata, view.status, trouble)
             return
         # What the API server refuses is told of at once.
-        silent = self._speaking.waits(key, begun) and key not in self._refused
+        loses = partial(statuses.loses_minimum, view)
+        silent = self._speaking.waits(key, begun, loses) and key not in self._refused
         if self._speaking.holds:
             self.queue.add_after(_LISTEN, CALM)
         steps = planning.plan(view, self._clock.now(), silent=silent)

@@ -2,10 +2,11 @@
 
 A status is out of date in a moment while its set is being made, and while hundreds of sets are, it
 takes the API server's time from making them. So words about a set wait for others that are at
-work. When that takes long, a few sets at a time are spoken of all the same.
+work. When that takes long, a few sets at a time are spoken of all the same. What a clock starts by
+is said at once.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -35,9 +36,12 @@ class Speaking:
         """Whether words of any set wait for others."""
         return bool(self._held)
 
-    def waits(self, key: Key, now: float) -> bool:
-        """Tell whether words about a set, if there are any, wait for others that are at work."""
-        if key not in self._let and self._others_work(key, now):
+    def waits(self, key: Key, now: float, is_pressing: Callable[[], bool] = lambda: False) -> bool:
+        """Tell whether words about a set, if there are any, wait for others that are at work.
+
+        Pressing ones never do; whether they are is asked only of words that would else wait.
+        """
+        if key not in self._let and self._others_work(key, now) and not is_pressing():
             self._held.setdefault(key, now)
             return True
         self._held.pop(key, None)

@@ -57,6 +57,24 @@ def test_words_wait_while_another_set_is_being_made(speaking: Speaking) -> None:
     assert not speaking.holds
 
 
+def test_what_is_pressing_waits_for_nobody_and_is_asked_only_where_it_would(
+    speaking: Speaking,
+) -> None:
+    asked: list[float] = []
+
+    def pressing() -> bool:
+        asked.append(10.0)
+        return True
+
+    assert not speaking.waits(ME, 9.0, pressing)
+    assert not asked
+    with speaking.working(OTHER, busy=True):
+        assert speaking.waits(ME, 10.0)
+        assert not speaking.waits(ME, 10.0, pressing)
+    assert asked
+    assert not speaking.holds
+
+
 def test_what_others_say_holds_nobody_up(speaking: Speaking) -> None:
     with speaking.working(OTHER, busy=False):
         assert said(speaking, 10.0)

@@ -9,7 +9,7 @@ import pytest
 
 from api import names
 from api.jsons import JsonObject
-from api.models import OperationState
+from api.models import Condition, OperationState
 from api.objects import condition_of, timestamp
 from api.podclique import PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus, StartupType
@@ -357,3 +357,29 @@ def test_a_set_has_settled_only_when_its_gangs_say_so_too() -> None:
     early = with_gang(replace(view, pods=ready), "demo-0", names.REASON_LIFTING)
     assert ("PodCliqueSet", "demo") not in said(early, soon)
     assert ("PodCliqueSet", "demo") in said(replace(view, pods=ready), soon)
+
+
+def test_a_minimum_that_is_lost_is_pressing_until_it_is_said() -> None:
+    view = made(PAIR)
+    assert not statuses.loses_minimum(view)
+    name = next(iter(view.cliques))
+    short = with_pods(view, name, "ready", "failed")
+    assert not statuses.loses_minimum(short)  # nobody has said yet that it ever had it
+    assert [
+        statuses.loses_minimum(saying(short, name, status))
+        for status in ("False", "True", "Unknown")
+    ] == [True, False, False]
+    assert not statuses.loses_minimum(saying(view, name, "False"))
+
+
+def saying(view: SetView, name: str, status: str) -> SetView:
+    there = view.cliques[name]
+    told = Condition(
+        type=names.MIN_AVAILABLE_BREACHED,
+        status=status,
+        reason="x",
+        message="",
+        last_transition_time=timestamp(NOW),
+    )
+    said = there.status.model_copy(update={"conditions": [told]})
+    return replace(view, cliques={**view.cliques, name: replace(there, status=said)})

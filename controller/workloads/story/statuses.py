@@ -55,6 +55,20 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
         yield Again(min(later))
 
 
+def loses_minimum(view: SetView) -> bool:
+    """Tell whether a clique lacks its minimum and still says that it has it.
+
+    Since when it says so is what gang termination counts from, so that this is said at once.
+    """
+    for name, clique in view.cliques.items():
+        said = condition_of(clique.status.conditions, names.MIN_AVAILABLE_BREACHED)
+        if said is None or said.status != "False" or clique.metadata.deletion_timestamp is not None:
+            continue
+        if clique_status.breached(clique, clique_status.count(view.pods_of(name), "")):
+            return True
+    return False
+
+
 def left_alone(
     meta: Meta, before: PodCliqueSetStatus, trouble: Trouble, now: datetime
 ) -> Iterator[Step]:
