@@ -29,7 +29,7 @@ _DEEP: Final = b"\n" + b" " * DEEPEST
 _SPREAD: Final = 64 * 1024
 _BLANKS: Final = b" \t\r\n"
 _AS_LISTS: Final = bytes.maketrans(b"{}", b"[]")
-_NOT_NESTING: Final = bytes(sorted({*range(256)} - {*b'[]{}"'}))
+_NO_MARKS: Final = bytes(sorted({*range(256)} - {*b'[]{},"'}))
 _REASONS: Final = {
     Code.BAD_REQUEST: "BadRequest",
     Code.FORBIDDEN: "Forbidden",
@@ -225,33 +225,38 @@ def size_fault(text: bytes, levels: int, most: int) -> str:
     """
     if len(text) > LARGEST_OBJECT:
         return f"takes more than {LARGEST_OBJECT >> 20} MiB, which is more than can be stored"
+    opened = text.count(b"[") + text.count(b"{")
+    # Strings may hold brackets and commas too, so these say no more than that there is no fault.
+    full, deep = opened + text.count(b",") > most, opened > levels
+    if not full and not deep:
+        return ""
     if b"\\" in text:
         # Only strings hold any. Without the escaped ones, each quote begins a string or ends one.
         text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
-    opened = text.count(b"[") + text.count(b"{")
-    # Strings may hold brackets and commas too, so these say no more than that there is no fault.
-    if opened + text.count(b",") > most and _values(text, most) > most:
+    # Two quotes side by side end a string and begin one, or the other way around: without them,
+    # what is inside of strings stays inside.
+    marks = text.translate(None, _NO_MARKS).replace(b'""', b"")
+    if full and _values(text, marks, most) > most:
         return f"holds more than {most} values"
-    if opened > levels and _is_deeper(text, levels):
-        return f"nests more than {levels} levels deep"
-    return ""
+    return f"nests more than {levels} levels deep" if deep and _is_deeper(marks, levels) else ""
 
 
-def _values(text: bytes, most: int) -> int:
+def _values(text: bytes, marks: bytes, most: int) -> int:
     """Count the values in all lists and objects of a text without escapes."""
-    if text.count(b'"') > 4 * most + 2:
-        # Each value is one string at most, and its key another; the whole may be one too.
-        return most + 1
-    outside = b'"'.join(text.split(b'"')[::2]).translate(None, _BLANKS)
+    outside = text
+    if b'"' in marks:
+        # Some string holds what looks like more than a string.
+        if text.count(b'"') > 4 * most + 2:
+            # Each value is one string at most, and its key another; the whole may be one too.
+            return most + 1
+        outside = b'"'.join(text.split(b'"')[::2])
+    outside = outside.translate(None, _BLANKS)
     full = sum(map(outside.count, (b"[", b"{"))) - sum(map(outside.count, (b"[]", b"{}")))
     return outside.count(b",") + full
 
 
-def _is_deeper(text: bytes, levels: int) -> bool:
-    # Two quotes side by side end a string and begin one, or the other way around: without them,
-    # what is inside of strings stays inside.
-    quoted = text.translate(_AS_LISTS, _NOT_NESTING).replace(b'""', b"")
-    brackets = b"".join(quoted.split(b'"')[::2])
+def _is_deeper(marks: bytes, levels: int) -> bool:
+    brackets = b"".join(marks.split(b'"')[::2]).translate(_AS_LISTS, b",")
     for _ in range(levels):
         # The innermost ones go, and those around them are innermost next.
         brackets = brackets.replace(b"[]", b"")
