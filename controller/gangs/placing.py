@@ -175,10 +175,12 @@ class Placer:
         try:
             await self._decide([each for each in asked if not moves[each[0].gang.key]], room)
             # Each alone: into the room that its own slots leave, nobody else may be planned.
-            alone = {_key(request): (view, request) for view, request in asked}
             for request in ordering.ordered([r for _, r in asked], ordering.by_priority_then_age):
-                if moves[_key(request)]:
-                    await self._decide([alone[_key(request)]], room)
+                key = _key(request)
+                if moves[key]:
+                    # Asked anew, for by now there may be others that it must keep apart from.
+                    again = [each for each in self._requests({key}) if _moved(*each) == moves[key]]
+                    await self._decide(again, room)
         finally:
             moved, self._moving = self._moving, {}
         for key in moved:

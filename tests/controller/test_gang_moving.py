@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 import msgspec
 
+from api import names
 from api.jsons import Json, JsonObject
 from api.reservation import State
 from api.streams import Pod
@@ -19,7 +20,7 @@ from tests.support.fakeapi import FakeApi
 from tests.support.gangscene import KEY, Scene, bare, encoded, gang_of, scene
 from tests.support.manualclock import LeapingClock
 from tests.support.polling import eventually
-from tests.support.sets import NOW, gang, member, reservation, slots_of, view
+from tests.support.sets import NOW, gang, member, pod_clique, reservation, slots_of, view
 
 
 def larger(pod: Pod, gpus: str) -> Pod:
@@ -115,6 +116,55 @@ async def test_a_slot_stays_in_the_ledger_while_there_is_no_other_room() -> None
         found = s.world.view(KEY)
         assert found is not None
         assert isinstance(next_step(found, NOW), Lift)
+
+
+def keeping_apart(name: str, clique: str, version: int) -> bytes:
+    """A gang of one pod that must be on a node without another gang."""
+    raw = gang_of(name, [f"{clique}-0"], version)
+    everybody: Json = {
+        "topologyKey": names.HOSTNAME_KEY,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {},
+    }
+    group: Json = {
+        "name": clique,
+        "minReplicas": 1,
+        "podReferences": [{"namespace": "default", "name": f"{clique}-0"}],
+    }
+    raw["spec"] = {"podgroups": [group], "spreadConstraints": [everybody]}
+    return msgspec.json.encode(raw)
+
+
+async def test_a_slot_that_moves_keeps_apart_from_a_gang_that_was_placed_just_before() -> None:
+    decided: list[Key] = []
+    async with scene() as (s, api, client), placing(s, client, decided.append) as placer:
+        see(s, member("a", 0), booked("n-gone", "1", State.BOUND, 4))
+        s.nodes.observe(encoded(node("n2"), 6))
+        s.cliques.observe(encoded(pod_clique("b", 1), 7))
+        s.pods.observe(encoded(member("b", 0), 8))
+        s.gangs.observe(keeping_apart("demo-0", "a", 9))
+        s.gangs.observe(keeping_apart("demo-1", "b", 10))
+        group: Json = {"name": "b", "slots": [{"index": 0, "node": "n1"}], "requests": {}}
+        spec: Json = {
+            "gang": {"name": "demo-1", "uid": "uid-demo-1"},
+            "deadline": "2030-01-01T00:00:00Z",
+            "groups": [group],
+        }
+        api.answers.append(fakeapi.json(bare("Reservation", "demo-1", 11, spec=spec, status={})))
+        api.answers.append(fakeapi.json(booked("n2", "1", State.BOUND, 12)))
+        second = s.world.view(("default", "demo-1"))
+        assert second is not None
+        step = next_step(second, NOW)
+        assert isinstance(step, Place)
+        placer.ask(*s.asked())
+        placer.ask(second, step)
+        await eventually(lambda: bool(written(api)), "the slot is moved")
+    (made,) = [msgspec.json.decode(seen.body) for seen in api.seen if seen.method == "POST"]
+    first = made["spec"]["groups"][0]["slots"][0]["node"]
+    requests: Json = {"nvidia.com/gpu": "1", "pods": "1"}
+    moved: Json = {"name": "a", "requests": requests, "slots": [{"index": 0, "node": "n2"}]}
+    assert (first, written(api)) == ("n1", [[moved]])
 
 
 async def test_nothing_is_lifted_onto_a_slot_that_is_being_moved() -> None:
