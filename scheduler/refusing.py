@@ -171,9 +171,11 @@ def _bare(survey: Survey, finding: _Finding) -> NoFit:
         if column >= survey.room.resources:  # what a node has once
             needed[survey.resource(column)] = int(survey.counts @ survey.vectors[:, column])
     anyone: Bools = np.any(survey.allowed, axis=0)
+    # Also where a pod asks for something that no node knows, the rest of it is told as it is.
     free = {
-        survey.resource(column): int(np.maximum(survey.free[:, column], 0) @ anyone)
-        for column in survey.asked
+        name: int(np.maximum(survey.free[:, column], 0) @ anyone)
+        for column, name in enumerate(survey.resources)
+        if name in needed
     }
     return NoFit(
         request,

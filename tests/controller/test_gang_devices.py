@@ -25,6 +25,7 @@ from kube.resources import (
 )
 from scheduler.requests import GangRequest
 from scheduler.snapshot import Snapshot
+from tests.support import fakeapi
 from tests.support.chance import dice
 from tests.support.clusters import node
 from tests.support.gangscene import Scene, encoded, gang_of, scene
@@ -306,3 +307,16 @@ async def test_refused_gangs_try_again_when_devices_may_have_come_free() -> None
         assert world.room == before + 4
         it.claim("a", 1)
         assert world.room == before + 5
+
+
+async def test_kinds_that_are_refused_to_us_are_known_to_be_missing() -> None:
+    async with scene() as (made, api, client):
+        sources = Sources.of(made.client, dice())
+        api.answers += [fakeapi.status(403, "Forbidden", "not you")] * 9
+        await sources.settled(client)
+        assert {kind.plural for kind in sources.missing} == {
+            "clustertopologybindings", "daemonsets", "persistentvolumeclaims", "persistentvolumes",
+            "storageclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices",
+            "deviceclasses",
+        }  # fmt: skip
+        assert not sources.known(DEVICE_SLICES)

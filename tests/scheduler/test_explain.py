@@ -131,6 +131,15 @@ def test_a_resource_that_no_node_has() -> None:
     assert "fpga.io/x: 1 needed, 0 free, 1 short; no node has any fpga.io/x" in said
 
 
+def test_of_what_else_a_pod_needs_the_truth_is_told_where_no_node_has_a_resource() -> None:
+    need = {"devices.penstock.dev/gpu.example.com": 2, GPU: 1}
+    said = told(gang(Want("w", 0, need)), racks(1, 1, 1, 1))
+    assert said.startswith(
+        "no room for all 1 pod of the minimum: devices of class gpu.example.com: 2 needed, 0 free, "
+        "2 short; no node has any devices of class gpu.example.com"
+    )
+
+
 def test_a_pod_larger_than_any_node() -> None:
     said = told(gang(*wants("w", 1, 16)), racks(1, 1, 1, 1))
     assert "the largest pod needs 16 nvidia.com/gpu, more than any node has" in said

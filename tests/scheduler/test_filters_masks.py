@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from api.jsons import Json, JsonObject
 from api.streams import Expression, Node, NodeSelector, Pod, Term, Toleration
-from scheduler.eligible import NOT_READY, Constraints, obstacle
+from scheduler.eligible import NOT_READY, VOLUMES, Constraints, obstacle
 from scheduler.filters.constraints import Claimed
 from scheduler.filters.masks import Masks
 from tests.support import filters_slowly as slowly
@@ -139,8 +139,8 @@ def test_a_selector_of_a_volume_is_an_obstacle_of_its_own() -> None:
     near = NodeSelector((Term((Expression("disk", "Exists"),)),))
     bound = Constraints.of(pod("p"), Claimed((near,)))
     nodes = [node("a", labels={"disk": "x"}), node("b"), node("c", ready=False)]
-    assert dict(Masks(nodes).obstacles(bound)) == {NOT_READY: 1, "out of reach of a volume": 1}
-    assert [obstacle(each, bound) for each in nodes] == ["", "out of reach of a volume", NOT_READY]
+    assert dict(Masks(nodes).obstacles(bound)) == {NOT_READY: 1, VOLUMES: 1}
+    assert [obstacle(each, bound) for each in nodes] == ["", VOLUMES, NOT_READY]
 
 
 def test_numbers_are_compared_as_go_reads_them() -> None:
