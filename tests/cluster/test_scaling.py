@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Mapping
 import pytest
 
 from api import names
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from kube.clock import SystemClock
-from kube.resources import AUTOSCALERS, PODCLIQUES, SCALING_GROUPS, SERVICES, Resource
+from kube.resources import AUTOSCALERS, NODES, PODCLIQUES, SCALING_GROUPS, SERVICES, Resource
 from penstock.lab import metrics_api
 from penstock.lab.state import Lab
 from tests.support.living import Cluster, Kubectl, connect
@@ -100,6 +100,49 @@ async def test_a_set_its_groups_and_its_cliques_are_scaled_up_and_down(
     member = "walk-0-engine-1-worker"
     kubectl.run("patch", "pclq", member, "--type=merge", "-p", patch, check=True)
     await reached(cluster, "walk", {"walk-0": {**base(0, 0, 1, router=0), member: 2}})
+
+
+async def test_a_copy_that_finds_no_room_waits_whole_and_leaves_the_others_alone(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """Four nodes for four whole-node pods, until one of those that are free is cordoned."""
+    label = "outgrown-test"
+    nodes = await cluster.label_nodes(label, count=4)
+    container: JsonObject = {
+        "name": "main", "image": "registry.example/engine:1.0",
+        "resources": {"limits": {"nvidia.com/gpu": "8"}},
+    }  # fmt: skip
+    pod: JsonObject = {
+        "containers": [container],
+        "terminationGracePeriodSeconds": 1,
+        "nodeSelector": {label: "yes"},
+    }
+    group: JsonObject = {"name": "engine", "cliqueNames": ["leader", "worker"], "replicas": 1}
+    roles: list[Json] = [role(name, 1, podSpec=pod) for name in ("leader", "worker")]
+    kubectl.apply(system("grown", roles, [group]))
+    base, more = (
+        {f"grown-0-engine-{i}-{name}": 1 for name in ("leader", "worker")} for i in (0, 1)
+    )
+    first = await reached(cluster, "grown", {"grown-0": base})
+    taken, free = {*nodes} - {pod.spec.node_name for pod in first.pods}
+    await cordon(cluster, taken, unschedulable=True)
+    try:
+        kubectl.run("scale", "pcsg", "grown-0-engine", "--replicas=2", check=True)
+        why = await cluster.gang("grown-0-engine-0", reason=names.REASON_INSUFFICIENT)
+        assert "2 pods" in why.message
+        await cluster.quiet("pods")
+        pods = await cluster.pods("grown", 4)
+        assert sum(pod.gates == (names.GATE,) for pod in pods) == 2, f"{free} is for nobody alone"
+        told = kubectl.run("get", "pcsg", "grown-0-engine", "-o", "wide", check=True).stdout
+        assert "grown-0-engine-0" in told
+    finally:
+        await cordon(cluster, taken, unschedulable=None)
+    last = await reached(cluster, "grown", {"grown-0": base, "grown-0-engine-0": more})
+    assert {p.metadata.uid for p in first.pods} < {p.metadata.uid for p in last.pods}
+
+
+async def cordon(cluster: Cluster, node: str, *, unschedulable: bool | None) -> None:
+    await cluster.client.merge_patch(NODES, node, {"spec": {"unschedulable": unschedulable}})
 
 
 async def test_of_a_clique_those_pods_go_first_that_have_got_least_far(

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from api import names
 from api.jsons import JsonObject
 from api.streams import Node
 from kube.resources import NODES, PODS
 from tests.support.living import Cluster, Kubectl
-from tests.support.updating import Manifest, Updated, engine, role
+from tests.support.updating import BEHAVIOUR, Manifest, Updated, engine, role
 from tests.support.witnessing import Witness, witness
 
 pytestmark = pytest.mark.cluster
@@ -95,6 +96,34 @@ async def test_replicas_take_turns_those_without_a_node_first(
         await updated.progressing("UpdateComplete")
         turns = [name.split("-")[1] for name in seeing.born]
         assert turns == [*waiting, *waiting, *sorted(2 * [r for r in "012" if r not in waiting])]
+
+
+@pytest.mark.long
+async def test_the_replica_that_lacks_its_minimum_goes_first_and_in_it_the_copy_that_is_not_ready(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    set_of = Manifest(
+        "chat", (role("leader", 1), role("worker", 1)), (engine(3, 3),), replicas=2,
+        annotations={names.UNPROTECTED_ANNOTATION: "true"},
+    )  # fmt: skip
+    updated = of(cluster, kubectl)
+    updated.apply(set_of)
+    seen = await cluster.running("chat")
+    (sick,) = (name for name in seen.pods if name.startswith("chat-1-engine-1-worker-"))
+    kubectl.run("annotate", "pod", sick, f"{BEHAVIOUR}=never-ready", check=True)
+
+    async def lacking() -> bool | None:
+        there = (await updated.seen()).groups["chat-1-engine"]
+        return there.status.available_replicas == 2 or None
+
+    await cluster.until(lacking, "a copy is not available")
+    async with witness(cluster.client, cluster.namespace) as seeing:
+        seeing.forget()
+        updated.apply(replace(set_of, image="two"))
+        await updated.done("two", 12)
+        turns = [(name[5], name[14]) for name in seeing.born]
+    order = [("1", copy) for copy in "102"] + [("0", copy) for copy in "012"]
+    assert turns == [turn for turn in order for _ in ("leader", "worker")]
 
 
 @pytest.mark.long
