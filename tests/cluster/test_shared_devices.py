@@ -169,7 +169,20 @@ def claims_of(pod: JsonObject) -> list[str]:
     return [str(e.get("resourceClaimName")) for e in entries if isinstance(e, dict)]
 
 
-async def until_gone(cluster: Cluster, kind: Resource, what: str, *left: str) -> None:
+def scale(kubectl: Kubectl, copies: int, replicas: int) -> None:
+    kubectl.run("scale", "pcsg", "linked-0-model", f"--replicas={copies}", check=True)
+    kubectl.run("scale", "pcs", "linked", f"--replicas={replicas}", check=True)
+
+
+def of_copy(replica: int, copy: int) -> list[str]:
+    """The claims that a copy of the group and its cliques have for themselves."""
+    name = f"linked-{replica}-model-{copy}"
+    return [f"{name}-fast", *(f"{name}-worker-{pod}-fast" for pod in range(2))]
+
+
+async def until_left(cluster: Cluster, kind: Resource, what: str, *left: str) -> None:
+    """Wait until these and no others are there."""
+
     async def attempt() -> bool | None:
         return sorted(await there(cluster.client, kind, cluster.namespace)) == sorted(left) or None
 
@@ -180,7 +193,7 @@ async def test_claims_of_three_levels_are_made_used_scaled_and_removed(
     cluster: Cluster, kubectl: Kubectl
 ) -> None:
     client, space = cluster.client, cluster.namespace
-    async with links(client, 12):
+    async with links(client, 20):
         kubectl.apply(linked_set("linked"))
         # No pod is made before its claims are: those of the group lack a template still.
         pods = await cluster.pods("linked", 1)
@@ -189,16 +202,9 @@ async def test_claims_of_three_levels_are_made_used_scaled_and_removed(
         await client.create(CLAIM_TEMPLATES, stored, space)
         await cluster.running("linked")
 
-        assert sorted(await there(client, RESOURCE_CLAIMS, space)) == [
-            "linked-0-model-0-fast",
-            "linked-0-model-0-worker-0-fast",
-            "linked-0-model-0-worker-1-fast",
-            "linked-0-model-1-fast",
-            "linked-0-model-1-worker-0-fast",
-            "linked-0-model-1-worker-1-fast",
-            "linked-0-stored",
-            "linked-all-fast",
-        ]
+        first = ["linked-all-fast", "linked-0-stored", *of_copy(0, 0), *of_copy(0, 1)]
+        made = await there(client, RESOURCE_CLAIMS, space)
+        assert sorted(made) == sorted(first)
         used = {
             (
                 str(labels["grove.io/podclique"]),
@@ -215,8 +221,20 @@ async def test_claims_of_three_levels_are_made_used_scaled_and_removed(
             "linked-all-fast", "linked-0-stored", "linked-0-model-0-worker-1-fast",
         ]  # fmt: skip
 
+        # Each copy and each replica brings claims of its own, which go with it.
+        more = ["linked-1-stored", *of_copy(0, 2), *of_copy(1, 0), *of_copy(1, 1)]
+        scale(kubectl, 3, 2)
+        await until_left(cluster, RESOURCE_CLAIMS, "claims of what came", *first, *more)
+        await cluster.running("linked", gangs=3)
+        scale(kubectl, 2, 1)
+        await until_left(cluster, RESOURCE_CLAIMS, "claims of what went gone", *first)
+        left = await there(client, RESOURCE_CLAIMS, space)
+        assert {n: metadata(c)["uid"] for n, c in left.items()} == {
+            n: metadata(c)["uid"] for n, c in made.items()
+        }
+
         kubectl.delete("linked")
-        await until_gone(cluster, RESOURCE_CLAIMS, "all claims gone")
+        await until_left(cluster, RESOURCE_CLAIMS, "all claims gone")
 
 
 @pytest.fixture
@@ -286,14 +304,14 @@ async def test_each_replica_has_a_compute_domain_as_long_as_it_has_pods(
         assert engine["spec"]["containers"][0]["resources"]["claims"] == [{"name": "mnnvl-claim"}]
 
         person.run("scale", "pcs", "wide", "--replicas", "1", check=True)
-        await until_gone(system, COMPUTE_DOMAINS, "the second domain gone", "wide-0-nv")
+        await until_left(system, COMPUTE_DOMAINS, "the second domain gone", "wide-0-nv")
         left = await system.client.list_pages(
             PODS, Pod, space, labels="grove.io/podcliqueset-replica-index=1"
         )
         assert left.items == [], "its domain went before its pods"
     finally:
         person.delete("wide")
-    await until_gone(system, COMPUTE_DOMAINS, "all domains gone")
+    await until_left(system, COMPUTE_DOMAINS, "all domains gone")
 
     async def set_is_gone() -> bool | None:
         try:
