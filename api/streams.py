@@ -56,9 +56,16 @@ class Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     exit_code: int = 0
 
 
-class ContainerState(msgspec.Struct, frozen=True, gc=False):
-    """Only its end is read."""
+class Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """Since when a container runs."""
 
+    started_at: datetime | None = None
+
+
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
+    """Only its beginning and its end are read."""
+
+    running: Running | None = None
     terminated: Terminated | None = None
 
 
@@ -81,6 +88,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     ready: bool = False
     started: bool | None = None
+    state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     allocated_resources: dict[str, str] | None = None
     resources: Granted | None = None

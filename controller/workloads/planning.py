@@ -5,6 +5,7 @@ there, a planner leaves for the next look, which follows at once.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -62,6 +63,8 @@ def plan(view: SetView, now: datetime, *, silent: bool = False) -> list[Step]:
         found = leaving.departure(view)
     else:
         wanted = expand(view)
+        if blind := (*rights.troubles(view, wanted, now),):
+            view = replace(view, troubles=(*view.troubles, *blind))
         planners = (each for each in PLANNERS if not (silent and each is statuses.steps))
         found = (step for planner in planners for step in planner(view, wanted, now))
     return sorted(_each_once(found), key=lambda step: _ORDER[type(step)])

@@ -2,18 +2,36 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
 from api.jsons import JsonObject
 from api.podcliqueset import PodCliqueSetSpec
-from api.streams import Container, Meta
+from api.streams import (
+    Condition,
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Meta,
+    Pod,
+    PodStatus,
+    Running,
+)
 from controller.workloads.expansion import expand
 from controller.workloads.making import rights, waiting
-from controller.workloads.stepping import Change, Create, Remove, Step, Tell
+from controller.workloads.planning import plan
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
 from controller.workloads.views import Choices, SetView, Startup, Thing
-from kube.resources import ROLE_BINDINGS, ROLES, SECRETS, SERVICEACCOUNTS, Resource
+from kube.resources import (
+    PODCLIQUESETS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICEACCOUNTS,
+    Resource,
+)
 from tests.support.setviews import NOW, clique, made, set_spec, with_pods
 
 INIT = Choices(startup=Startup.INIT, waiter_image="registry.example/waiter:1")
@@ -322,3 +340,56 @@ def test_an_account_that_pods_run_as_is_left_to_them() -> None:
 def test_without_order_nothing_is_made() -> None:
     assert steps(view_of(spec_of("CliqueStartupTypeAnyOrder"))) == []
     assert steps(view_of(choices=Choices())) == []
+
+
+def waiting_in_vain(
+    started: datetime = NOW, up: datetime = NOW, *, ready: int = 2, running: bool = True
+) -> SetView:
+    """A set whose second clique waits for two pods of the first."""
+    view = settled()
+    parents = tuple(_ready_since(pod, up) for pod in view.pods["demo-0-a"][:ready])
+    (pod,) = view.pods["demo-0-b"]
+    spec = msgspec.structs.replace(pod.spec, init_containers=(Container(name="grove-initc"),))
+    state = ContainerState(running=Running(started) if running else None)
+    inside = (ContainerStatus(name="grove-initc", started=True, state=state),)
+    status = PodStatus(init_container_statuses=inside)
+    waiter = msgspec.structs.replace(pod, spec=spec, status=status)
+    return replace(view, pods={"demo-0-a": parents, "demo-0-b": (waiter,)})
+
+
+def _ready_since(pod: Pod, since: datetime) -> Pod:
+    up = Condition("ContainersReady", "True", last_transition_time=since)
+    return msgspec.structs.replace(pod, status=PodStatus(conditions=(up,)))
+
+
+def codes(view: SetView, now: datetime) -> list[str]:
+    return [each.code for each in rights.troubles(view, expand(view), now)]
+
+
+def test_a_waiter_that_does_not_see_who_is_up_is_told_of_on_its_set() -> None:
+    """So it is where somebody else's Secret has the name of the set's."""
+    view, late = waiting_in_vain(), NOW + rights.IN_VAIN
+    assert codes(view, NOW) == []
+    assert Again(late) in rights.steps(view, expand(view), NOW)
+    assert codes(view, late) == ["ERR_SECRET_CONFLICT"]
+    assert Again(late) not in rights.steps(view, expand(view), late)
+    said = [s for s in plan(view, late) if isinstance(s, Say) and s.resource is PODCLIQUESETS]
+    errors = said[0].status["lastErrors"]
+    assert isinstance(errors, list)
+    (error,) = errors
+    assert isinstance(error, dict)
+    assert error["code"] == "ERR_SECRET_CONFLICT"
+    assert "the Secret demo-ic-sat is somebody else's" in str(error["description"])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(waiting_in_vain(started=NOW + timedelta(minutes=9)), id="it began just now"),
+        pytest.param(waiting_in_vain(up=NOW + timedelta(minutes=9)), id="they were up just now"),
+        pytest.param(waiting_in_vain(ready=1), id="too few are up"),
+        pytest.param(waiting_in_vain(running=False), id="others run before it"),
+    ],
+)
+def test_a_waiter_that_has_reason_to_wait_is_not_told_of(view: SetView) -> None:
+    assert codes(view, NOW + timedelta(minutes=9, seconds=30)) == []

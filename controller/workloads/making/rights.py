@@ -7,18 +7,18 @@ to the account's UID, too, so that it is worth nothing once somebody else's acco
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
-from api.streams import Meta
+from api.streams import Meta, Pod
 from controller.workloads import belonging, naming
 from controller.workloads.making import waiting
 from controller.workloads.making.covering import covers, kept
-from controller.workloads.stepping import Create, Remove, Step, Tell
-from controller.workloads.views import SetView, Thing
-from controller.workloads.wants import Wanted
+from controller.workloads.stepping import Again, Create, Remove, Step, Tell
+from controller.workloads.views import SetView, Thing, Trouble
+from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import (
     PODCLIQUESETS,
     ROLE_BINDINGS,
@@ -28,6 +28,8 @@ from kube.resources import (
     Resource,
 )
 
+_CONFLICT: Final = "ERR_SECRET_CONFLICT"
+IN_VAIN: Final = timedelta(seconds=60)  # a waiter that can see needs a moment for it
 ANOTHER_WAY: Final = "StartupWayUnavailable"
 ACCOUNT_NAME: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
@@ -41,11 +43,12 @@ _READ: Final[JsonObject] = {
 }
 
 
-def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
+def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
     """Keep the rights of waiters where there are any, and nowhere else."""
     owner = view.metadata
     if trouble := waiting.way_trouble(view):
         yield Tell(PODCLIQUESETS, owner.name, owner.uid, ANOTHER_WAY, f"{trouble}.", warning=True)
+    yield from _looks(view, wanted, now)
     if waiting.waits(view, wanted):
         yield from _rights(view)
         if _waiters_are_missing(view, wanted):
@@ -56,6 +59,71 @@ def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
         # Grove made one for every set, and somebody may have come to run pods as it.
         if not _runs_as(view, naming.waiter_account(owner.name)):
             yield from kept(SERVICEACCOUNTS, view.things_of(SERVICEACCOUNTS), {})
+
+
+def troubles(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Trouble]:
+    """Tell of waiters that do not see that those before them are up.
+
+    Of all they need to see it, the Secret alone cannot be looked at, so that somebody else's under
+    its name is found out only by what comes of it.
+    """
+    blind = [name for name, since in _blind(view, wanted) if now >= since + IN_VAIN]
+    if blind:
+        secret, others = naming.waiter_token(view.metadata.name), len(blind) - 1
+        more = f" and {others} more pods" if others else ""
+        yield Trouble(
+            _CONFLICT,
+            f"{min(blind)}{more} wait in {names.WAITER} though those before them are up: either"
+            f" the Secret {secret} is somebody else's and has no token of the set's account, or the"
+            " API server cannot be reached from there. See the log of that container, and delete"
+            " the Secret to have it made anew with the next pod",
+            secret,
+        )
+
+
+def _looks(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Again]:
+    due = [since + IN_VAIN for _, since in _blind(view, wanted) if now < since + IN_VAIN]
+    if due:
+        yield Again(min(due))
+
+
+def _blind(view: SetView, wanted: Wanted) -> Iterator[tuple[str, datetime]]:
+    """List pods whose waiters run and need not wait any more, and since when."""
+    for clique in wanted.cliques.values():
+        waiters = [
+            (pod.metadata.name, since)
+            for pod in (view.pods_of(clique.name) if clique.waits_for else ())
+            if (since := _waiting_since(pod)) is not None
+        ]
+        up = _up_since(view, clique) if waiters else None
+        if up is not None:
+            yield from ((name, max(since, up)) for name, since in waiters)
+
+
+def _waiting_since(pod: Pod) -> datetime | None:
+    if pod.metadata.deletion_timestamp is not None or not waiting.has_waiter(pod):
+        return None
+    for container in pod.status.init_container_statuses:
+        running = container.state.running
+        if container.name == names.WAITER and running is not None:
+            return running.started_at
+    return None
+
+
+def _up_since(view: SetView, clique: WantedClique) -> datetime | None:
+    """Tell since when all whom a clique waits for are as they are; None if they are not up."""
+    latest: list[datetime] = []
+    for parent in clique.waits_for:
+        ready = [pod for pod in view.pods_of(parent.clique) if pod.containers_ready]
+        if len(ready) < parent.minimum:
+            return None
+        latest += [
+            condition.last_transition_time
+            for pod in ready
+            for condition in pod.status.conditions
+            if condition.type == "ContainersReady" and condition.last_transition_time is not None
+        ]
+    return max(latest, default=None)
 
 
 def _rights(view: SetView) -> Iterator[Step]:
