@@ -7,9 +7,9 @@ from typing import TypeAlias
 import msgspec
 
 from api import names
-from api.quantities import PODS
 from api.streams import Node
 from scheduler.answers import Placement, Plan
+from scheduler.filters.counted import is_counted
 from scheduler.requests import GangRequest
 from scheduler.saving import Saved
 from scheduler.snapshot import Hold
@@ -100,7 +100,7 @@ def displaced(saved: Saved, edits: Iterable[Edit]) -> dict[Key, int]:
     drained = {node for edit in edits if isinstance(edit, Drain) for node in edit.nodes}
     found: dict[Key, int] = {}
     for hold in saved.holds:
-        if hold.node in drained and not hold.daemon and hold.need.get(PODS):
+        if hold.node in drained and not hold.daemon and not all(map(is_counted, hold.need)):
             key = gang_of(hold) or ("", "")
             found[key] = found.get(key, 0) + 1
     return dict(sorted(found.items()))

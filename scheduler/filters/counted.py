@@ -35,6 +35,11 @@ def volumes_of(storage_class: str, demand: str) -> str:
     return f"{_VOLUMES}{storage_class} {demand}".rstrip()
 
 
+def is_counted(column: str) -> bool:
+    """Whether a column is one of these, and no resource."""
+    return column.startswith((_DEVICES, _VOLUMES))
+
+
 def spoken(column: str) -> str:
     """Name a column the way people do: `devices of class gpu.example.com`."""
     if column.startswith(_DEVICES):

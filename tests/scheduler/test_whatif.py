@@ -99,6 +99,12 @@ def test_drained_nodes_take_nobody_and_lose_all_but_daemons() -> None:
     assert whatif.displaced(given, [edit]) == {("team", "old"): 1}
 
 
+def test_devices_that_were_given_away_on_a_drained_node_are_nobodys_pods() -> None:
+    given = Hold("n-0-0-0-0", {"devices.penstock.dev/gpu.example.com": 3})
+    there = saved(asking("a", 1), holds=(running("old", "n-0-0-0-0"), given))
+    assert whatif.displaced(there, [Drain(("n-0-0-0-0",))]) == {("team", "old"): 1}
+
+
 @pytest.mark.parametrize("label", [names.PODGANG_LABEL, names.GANG_LABEL])
 def test_a_gang_that_is_removed_gives_its_room_back(label: str) -> None:
     given = saved(asking("a", 2), holds=(running("old", "n-0-0-0-0", label), *taken_racks()))
