@@ -39,7 +39,7 @@ from tests.support.living import connect
 STOCK_QPS: Final = 50
 FAST_QPS: Final = 1000
 SINGLES: Final = (10, 50, 100, 500)
-TOPOLOGY: Final = "zone=2,block=5,rack=10"
+IN_A_RACK: Final = 10  # nodes
 NATIVE_GATES: Final = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 NATIVE_APIS: Final = "scheduling.k8s.io/v1beta1=true"
 WARM: Final = single(10)
@@ -62,7 +62,7 @@ async def hall(qps: int, nodes: int, *, native: bool = False) -> AsyncIterator[H
     spec = LabSpec(
         f"bench-{os.getpid()}-{secrets.token_hex(3)}",
         nodes=nodes,
-        topology=TOPOLOGY,
+        topology=f"zone=2,block=5,rack={max(1, nodes // IN_A_RACK // 10)}",
         scheduler_qps=None if qps == STOCK_QPS else qps,
         feature_gates=NATIVE_GATES if native else "",
         runtime_config=NATIVE_APIS if native else "",
@@ -164,11 +164,15 @@ async def measure(options: argparse.Namespace) -> list[Row]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, default=1000, help="of 8 GPUs each (default: 1000)")
+    parser.add_argument(
+        "--nodes", type=int, default=1000, help="of 8 GPUs each, ten to a rack (default: 1000)"
+    )
     parser.add_argument("--gangs", type=int, default=100, help="sets of nine pods (default: 100)")
     parser.add_argument("--no-native", action="store_true", help="leave native gangs out")
     parser.add_argument("--quick", action="store_true", help="a smoke run, at one pace")
     options = parser.parse_args()
+    if options.nodes < options.gangs * IN_A_RACK:
+        parser.error(f"--gangs {options.gangs} takes a rack each: --nodes must be tenfold")
     rows = asyncio.run(measure(options))
     report("gangs", rows, {"nodes": options.nodes, "gangs": options.gangs})
 
