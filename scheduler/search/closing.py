@@ -10,7 +10,7 @@ from scheduler.search.choosing import fitting
 from scheduler.search.exact import Exact
 from scheduler.search.likeness import Likeness
 from scheduler.search.pulling import Pull
-from scheduler.search.tree import Part, Tree
+from scheduler.search.tree import Part
 from scheduler.topology import Bools
 
 SMALL: Final = 300  # rows that are looked at exactly
@@ -23,23 +23,25 @@ Put: TypeAlias = Sequence[tuple[int, int, int]]
 class Closely:
     """Answers for single cells; what failed in one does not get tried where all is alike."""
 
-    def __init__(self, board: Board, tree: Tree, pull: Pull, likeness: Likeness | None) -> None:
+    def __init__(self, board: Board, pull: Pull, likeness: Likeness | None) -> None:
         self._board = board
-        self._tree = tree
         self._pull = pull
         self._likeness = likeness
         self._exact: dict[int, Exact] = {}
         self._failed: set[tuple[int, int]] = set()  # parts, and what cells look like
-        self._may: dict[int, Bools] = {
-            id(part): np.asarray(fitting(board, part, 1, closely=True) > 0)
-            for part in tree.root.walk()
-            if part is not tree.root
-        }
+        self._may: dict[int, Bools] = {}
 
-    def may(self, part: Part, depth: int, cell: int) -> bool:
-        """Whether the cell might take the part if nothing had been put there yet."""
-        known = self._may.get(id(part)) if part.depth == depth else None
-        return known is None or bool(known[cell])
+    def may(self, part: Part) -> Bools:
+        """Which cells of its own depth might take a part if nothing had been put there yet."""
+        found = self._may.get(id(part))
+        if found is None:
+            found = np.asarray(fitting(self._board, part, 1, closely=True) > 0)
+            self._may[id(part)] = found
+        return found
+
+    def look(self, depth: int, cell: int) -> int:
+        """Number what an untouched cell looks like; a number of its own where that says little."""
+        return -1 - cell if self._likeness is None else self._likeness.look(depth, cell)
 
     def answer(self, part: Part, depth: int, cell: int, steps: int = _STEPS) -> Put | None:
         """Say how the cell takes all of the part, or that it cannot.

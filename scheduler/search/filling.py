@@ -20,6 +20,7 @@ Parts: TypeAlias = list[tuple[Part, int]]
 Shaken: TypeAlias = np.random.Generator
 """Where choices are not to be the same as last time, but the same in every run."""
 
+_PATIENCE = 4  # failures of a part before a closer look is taken at where it may go
 _TRIES = 2  # cells that a part is tried in by itself before it is split
 
 
@@ -32,13 +33,18 @@ class Filler:
         order: Sequence[int],
         pull: Pull,
         shaken: Shaken | None = None,
-        closely: Closely | None = None,
+        *,
+        closely: Closely,
+        exactly: bool = False,
     ) -> None:
         self._board = board
         self._order = order
         self._pull = pull
         self._shaken = shaken
         self._closely = closely
+        self._exactly = exactly
+        self._failures: dict[int, int] = {}  # of parts in domains of their depth
+        self.futile = False  # whether some part fits nowhere
         self._sizes = [kind.size for kind in board.kinds]
         self._demand = board.demand
         self._weights = np.array([self._sizes, self._demand], dtype=np.int64)
@@ -55,9 +61,13 @@ class Filler:
         if not any(counts) and not parts:
             return True
         self._board.undo(mark)
-        if self._closely is None or split or part.depth != depth or self._board.budget.out:
+        if split or part.depth != depth or self._board.budget.out:
             return False
-        return self._closely.put(part, depth, cell)
+        if self._exactly:
+            return self._closely.put(part, depth, cell)
+        failed = self._failures[id(part)] = self._failures.get(id(part), 0) + 1
+        self.futile |= failed == _PATIENCE and not self._closely.may(part).any()
+        return False
 
     def fill(self, depth: int, cell: int, counts: Counts, parts: Parts) -> None:
         """Put as much as possible into the cell, and take that off the counts and parts."""
@@ -67,7 +77,7 @@ class Filler:
         first, last = self._board.where.depths[depth].children[cell]
         left = np.ones(last - first, dtype=np.bool_)
         wanted = _needed(counts, parts)
-        while any(wanted) and not self._board.budget.out:
+        while any(wanted) and not self._board.budget.out and not self.futile:
             child = self._next(depth + 1, first, last, wanted, left)
             if child < 0:
                 return
@@ -130,7 +140,8 @@ class Filler:
             part.pin not in (-1, cell) or (depth and not self._board.where.depths[depth].real[cell])
         ):
             return False
-        if self._closely is not None and not self._closely.may(part, depth, cell):
+        doubted = self._exactly or self._failures.get(id(part), 0) >= _PATIENCE
+        if doubted and part.depth == depth and not self._closely.may(part)[cell]:
             return False
         capacity = self._board.capacity(depth, cell)
         return all(capacity[kind] >= count for kind, count in part.total)

@@ -14,7 +14,6 @@ from scheduler.search.board import Board, TooMuchError
 from scheduler.search.choosing import Candidate, able, candidates
 from scheduler.search.closing import SMALL, Closely, Put
 from scheduler.search.filling import Filler, Shaken
-from scheduler.search.likeness import Likeness
 from scheduler.search.pulling import Pull
 from scheduler.search.tree import Tree
 
@@ -31,15 +30,14 @@ class Scour(Generic[Found]):
     """Looks for any place for a whole tree on an empty board."""
 
     def __init__(
-        self, board: Board, tree: Tree, pull: Pull, judge: Judge[Found], *, alike: bool
+        self, board: Board, tree: Tree, pull: Pull, judge: Judge[Found], closely: Closely
     ) -> None:
         self._board = board
         self._budget = board.budget
         self._tree = tree
         self._pull = pull
         self._judge = judge
-        self._likeness = Likeness(board) if alike else None
-        self._closely = Closely(board, tree, pull, self._likeness)
+        self._closely = closely
         self._at: dict[int, list[Candidate]] = {}
         self._excluded: set[tuple[int, int]] = set()  # depths and cells
 
@@ -75,13 +73,13 @@ class Scour(Generic[Found]):
         return any((root, each.cell) not in self._excluded for each in self._candidates(root))
 
     def _filled(self, order: Sequence[int]) -> Found | None:
-        filler = Filler(self._board, order, self._pull, closely=self._closely)
+        filler = Filler(self._board, order, self._pull, closely=self._closely, exactly=True)
         failed: set[int] = set()
         for depth in self._depths():
             for each in self._candidates(depth):
                 if self._budget.out:
                     return None
-                look = self._likeness.look(depth, each.cell) if self._likeness else -1 - each.cell
+                look = self._closely.look(depth, each.cell)
                 if look in failed:
                     continue
                 found = self._try(filler, depth, each.cell)
@@ -117,8 +115,10 @@ class Scour(Generic[Found]):
         for seed in range(_SHAKES):
             shaken: Shaken = np.random.default_rng(seed)
             order = np.argsort(-np.array(sizes) * shaken.random(len(sizes)), kind="stable")
-            closely = self._closely if seed % 2 else None
-            filler = Filler(self._board, order.tolist(), self._pull, shaken, closely)
+            filler = Filler(
+                self._board, order.tolist(), self._pull, shaken,
+                closely=self._closely, exactly=seed % 2 > 0,
+            )  # fmt: skip
             for depth in self._depths():
                 for cell in self._turn(depth, seed):
                     if self._budget.out:

@@ -15,9 +15,10 @@ from scheduler.ranking import Put, dealt
 from scheduler.room import Column, Room
 from scheduler.search.board import Board, Budget, TooMuchError
 from scheduler.search.choosing import Candidate, able, candidates
-from scheduler.search.closing import SMALL
+from scheduler.search.closing import SMALL, Closely
 from scheduler.search.exact import Exact
 from scheduler.search.filling import Filler
+from scheduler.search.likeness import Likeness
 from scheduler.search.mates import Mates
 from scheduler.search.pulling import Pull
 from scheduler.search.scouring import Scour
@@ -60,18 +61,22 @@ class Search:
         self._thorough = thorough
         self._chosen: dict[int, list[Candidate]] = {}
         self._passing: dict[int, Bools] = {}
+        self._close: Bools | None = None
+        self.futile = False  # whether a part fits nowhere, and that ended a try
         self._board = Board(
             question.room, question.where, question.tree.kinds, question.columns, budget
         )
 
     def run(self) -> Found | None:
         """Find the best placement there is, as far as the budget reaches."""
-        if self._thorough and self._tree.root.inner and self._hopeless():
+        if self._thorough and self._tree.root.inner and self.hopeless():
             return None
         best: Found | None = None
         for order in self._orders():
-            best = self._greedy(Filler(self._board, order, self._question.pull))
-            if best is not None or not self._thorough or self._hopeless():
+            filler = Filler(self._board, order, self._question.pull, closely=self._closely)
+            best = self._greedy(filler)
+            self.futile |= filler.futile
+            if best is not None or not self._thorough or self.hopeless():
                 break
         try:
             return self._exactly(best)
@@ -88,10 +93,12 @@ class Search:
         pods, there = self._tree.pods, len(self._question.pull.positions)
         return (pods - 1 + 2 * there) * pods // 2 * self._where.deepest
 
-    def _hopeless(self) -> bool:
+    def hopeless(self) -> bool:
         """Whether a close look says that no cell could ever do."""
-        root = self._tree.root.depth
-        return not able(self._board, self._tree, root, closely=True).any()
+        if self._close is None:
+            root = self._tree.root.depth
+            self._close = able(self._board, self._tree, root, closely=True)
+        return not self._close.any()
 
     def _orders(self) -> Iterator[Sequence[int]]:
         """Give orders of kinds: by devices and size, then the scarcest first."""
@@ -128,14 +135,19 @@ class Search:
                     break
         return best
 
+    @cached_property
+    def _closely(self) -> Closely:
+        question = self._question
+        pinned = any(part.pin >= 0 for part in self._tree.root.walk())
+        alike = not pinned and not question.mates.choosy
+        return Closely(self._board, question.pull, Likeness(self._board) if alike else None)
+
     def _scoured(self) -> Found | None:
         """Go through all cells, if this is worth it."""
         if not self._thorough:
             return None
         board, question = self._board, self._question
-        pinned = any(part.pin >= 0 for part in self._tree.root.walk())
-        alike = not pinned and not question.mates.choosy
-        scour = Scour(board, self._tree, question.pull, self._accepted, alike=alike)
+        scour = Scour(board, self._tree, question.pull, self._accepted, self._closely)
         return scour.run(next(self._orders()), self._sizes)
 
     def _candidates(self, depth: int) -> list[Candidate]:

@@ -47,6 +47,7 @@ class Wishes:
     mates: Mates
     masks: tuple[Bools | None, Sequence[Bools], Bools | None]
     _searches: dict[Hashable, Search] = field(default_factory=dict)
+    _futile: bool = False  # whether some part fitted nowhere
 
     def best(self, budget: Budget) -> Found | None:
         """Find a place, with as many wishes kept as possible."""
@@ -61,7 +62,15 @@ class Wishes:
             # What a bound excludes by itself is not tried again and again.
             wishes = [[form for form in forms if self._possible(form, slack)] for forms in wishes]
             wishes = [forms for forms in wishes if forms]
-        found = self._but_one(wishes, slack)
+        found = self._tried(_all(wishes), slack)
+        if (
+            found is None
+            and self._futile
+            and self._search(Terms(), budget, thorough=True).hopeless()
+        ):
+            budget.spent += slack.spent
+            return None
+        found = found or self._but_one(wishes, slack)
         budget.spent += slack.spent
         if found is None:
             found = self._search(Terms(), budget, thorough=True).run()
@@ -72,8 +81,8 @@ class Wishes:
         return found
 
     def _but_one(self, wishes: Sequence[Sequence[Terms]], slack: Budget) -> Found | None:
-        """Keep all wishes, or else all but one of the last; often no more than one is too much."""
-        found = self._tried(_all(wishes), slack)
+        """Keep all wishes but one of the last; often no more than one is too much."""
+        found: Found | None = None
         for i in range(len(wishes) - 1, max(-1, len(wishes) - 1 - _SPARED), -1):
             if found is None:
                 forms = list(wishes)
@@ -145,9 +154,12 @@ class Wishes:
 
     def _tried(self, terms: Terms, budget: Budget) -> Found | None:
         try:
-            return self._search(terms, budget, thorough=False).run()
+            search = self._search(terms, budget, thorough=False)
         except UnplaceableError:
             return None
+        found = search.run()
+        self._futile |= search.futile
+        return found
 
     def _search(self, terms: Terms, budget: Budget, *, thorough: bool) -> Search:
         """Ask with these terms; what has been worked out of them before is kept."""

@@ -122,6 +122,10 @@ def hard(nodes: int, full: float, times: int) -> list[tuple[Snapshot, Measure]]:
             _refused("two cliques fit a rack by sum only", hopeless.fragmented, nodes, times),
         ),
         (
+            hopeless.with_seventies(nodes),
+            _refused("the same by processors", hopeless.crowded, nodes, times),
+        ),
+        (
             hopeless.with_one_rack_a_block(nodes),
             _refused("two groups, one free rack a block", hopeless.rivals, nodes, times),
         ),

@@ -1,6 +1,6 @@
 """Gangs that cannot be placed, each for a reason of its own, and clusters that make it hard to see.
 
-A bound refuses most of them at once. Of the last two no bound that looks at one kind of pod, or at
+A bound refuses most of them at once. Of the last three no bound that looks at one kind of pod, or at
 one group, by itself can see that there is no room: these are what a search's budget is for.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from scheduler import snapshot
 from scheduler.requests import Closeness, GangRequest, Group
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Hold, Snapshot
 from tests.bench import engine_clusters as clusters
 from tests.bench.engine_clusters import GPUS, LEVELS, Tenant
 from tests.bench.engine_gangs import BLOCK, NEAR, NESTED, RACK, Clique, gang, serving
@@ -71,6 +71,18 @@ def rivals(number: int, nodes: int) -> GangRequest:
     return gang(f"rivals-{number}", [*cliques, rest], groups, Closeness(required=BLOCK))
 
 
+def crowded(number: int, nodes: int) -> GangRequest:
+    """The same by processors: where 70 are free, a pod of 50 leaves no room for one of 30."""
+    del nodes
+    gibs = 16 + number % 4
+    cliques = [
+        Clique("wide", 12, 0, 50, gibs), Clique("narrow", 26, 0, 30, gibs),
+        Clique("router", 62, 0, 1),
+    ]  # fmt: skip
+    groups = (Group("both", ("wide", "narrow"), Closeness(required=RACK)),)
+    return gang(f"crowded-{number}", cliques, groups, NEAR)
+
+
 KINDS: Final[dict[str, Callable[[int, int], GangRequest]]] = {
     "more of a device than there is": too_much,
     "a group larger than any rack": no_rack,
@@ -85,6 +97,12 @@ def with_sevens(nodes: int, full: float) -> Snapshot:
     free = round(racks * (1 - full) * GPUS / (GPUS - 1))
     chosen = set(np.random.default_rng(7).permutation(racks)[: max(1, free)].tolist())
     return _cluster(nodes, lambda row: 1 if row // clusters.RACK in chosen else GPUS)
+
+
+def with_seventies(nodes: int) -> Snapshot:
+    """On every node 70 of 96 processors are free."""
+    taken = [Hold(f"node-{row:05}", {"cpu": 26_000}) for row in range(nodes)]
+    return snapshot.build(clusters.nodes(nodes), taken, LEVELS)
 
 
 def with_one_rack_a_block(nodes: int) -> Snapshot:

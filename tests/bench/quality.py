@@ -20,9 +20,11 @@ from tests.bench import (
     quality_engine,
     quality_tally,
     quality_trials,
+    quality_wide,
 )
 from tests.bench.harness import OUTPUT, report
 from tests.bench.quality_trials import Trial
+from tests.bench.quality_wide import Wide
 
 FAILURES = OUTPUT / "quality"
 
@@ -31,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=2_400)
+    parser.add_argument("--wide", type=int, default=200, help="cases in clusters of 1,000 nodes")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=5.0, help="of work for the exact model")
@@ -44,17 +47,20 @@ def main() -> None:
     numbers = range(options.first, options.first + options.cases)
     trials = list(run(options.seed, numbers, options.limit, options.workers))
     saved = save(trials, FAILURES)
+    wide = list(widely(options.seed, options.wide, options.workers))
     settings = {
         "seed": options.seed,
         "first": options.first,
         "cases": options.cases,
+        "wide": options.wide,
         "limit": options.limit,
         "workers": options.workers,
         "seconds": round(time.perf_counter() - begun, 1),
         "ortools": metadata.version("ortools"),
         "kinds": quality_tally.by_kind(trials),
     }
-    path = report("quality", quality_tally.rows(trials), settings)
+    rows = [*quality_tally.rows(trials), *quality_wide.rows(wide)]
+    path = report("quality", rows, settings)
     print(f"seed {options.seed}; {path}; {saved} cases in {FAILURES}")  # noqa: T201
 
 
@@ -66,6 +72,15 @@ def run(seed: int, numbers: range, limit: float, workers: int) -> Iterator[Trial
             if done % 200 == 0:
                 print(f"{done} of {len(numbers)}", file=sys.stderr)  # noqa: T201
             yield trial
+
+
+def widely(seed: int, count: int, workers: int) -> Iterator[Wide]:
+    """Try cases in large clusters; what fails is drawn again by its number."""
+    with ProcessPoolExecutor(workers) as pool:
+        for wide in pool.map(partial(quality_wide.tried, seed), range(count), chunksize=4):
+            if wide.problems or not wide.placed:
+                print(f"wide {seed}/{wide.number}: {wide}", file=sys.stderr)  # noqa: T201
+            yield wide
 
 
 def save(trials: list[Trial], folder: Path) -> int:
