@@ -18,7 +18,8 @@ from api.claims import (
     ResourceSlice,
     StorageClass,
 )
-from api.streams import Custom, DaemonSet
+from api.daemonsets import DaemonSet
+from api.streams import Custom
 from controller.gangs import owners
 from controller.gangs.shelves import Shelves
 from kube.cache import Added, Cache, Change, Deleted, Modified
@@ -281,7 +282,7 @@ def _told(whole: Claims, sources: Sources) -> Claims:
         whole.classes if known(STORAGE_CLASSES) else None,
         whole.devices if known(RESOURCE_CLAIMS) else None,
         whole.templates if known(CLAIM_TEMPLATES) else None,
-        whole.disks if known(VOLUMES) else None,
+        whole.disks,
         whole.offered if counted else None,
     )
 

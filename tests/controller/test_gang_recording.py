@@ -105,7 +105,7 @@ async def test_what_moved_on_while_the_engine_thought_is_copied_at_the_next_try(
 ) -> None:
     async with placing(tmp_path) as (made, placer, decided):
         made.nodes.observe(encoded(node("n1", {"cpu": "4", "pods": "110"}), 8))
-        stockroom = made.world.stockroom = Copying(made.world.stockroom, moving=2)
+        stockroom = made.world.stockroom = Copying(made.world.stockroom, moving=9)
         placer.ask(*made.asked())
         await eventually(lambda: decided == [KEY], "the answer")
         assert stockroom.copies == 0
