@@ -198,12 +198,20 @@ async def test_what_was_said_of_a_set_before_it_was_left_alone_stays(scene: Scen
         "replicas": 3, "updatedReplicas": 1, "availableReplicas": 2, "observedGeneration": 4,
     }  # fmt: skip
     scene.apply(pods=10_000, replicas=3)
-    body = {**scene.api.objects[PODCLIQUESETS.path(*KEY)], "status": before}
+    said: JsonObject = {
+        "status": "True", "reason": "x", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    both: list[Json] = [{"type": "Progressing", **said}, {"type": "example.com/Mine", **said}]
+    status: JsonObject = {**before, "conditions": both}
+    body = {**scene.api.objects[PODCLIQUESETS.path(*KEY)], "status": status}
     scene.api.put(PODCLIQUESETS.path(*KEY), body)
     scene.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
     scene.take_statuses()
     assert await scene.look() == [STATUS]
     assert before.items() <= scene.told().items()
+    # Others' conditions stay without being said again.
+    assert [each["type"] for each in scene.status("conditions")] == ["Progressing"]
     scene.clock.skip(30)
     assert await scene.look() == []
 
