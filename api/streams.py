@@ -349,32 +349,6 @@ class Node(msgspec.Struct, frozen=True, gc=False):
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
 
-class TemplateMeta(msgspec.Struct, frozen=True, gc=False):
-    """What a template says about its pods' metadata."""
-
-    labels: dict[str, str] = {}
-
-
-class PodTemplate(msgspec.Struct, frozen=True, gc=False):
-    """What pods are made from."""
-
-    metadata: TemplateMeta = TemplateMeta()
-    spec: PodSpec = PodSpec()
-
-
-class DaemonSetSpec(msgspec.Struct, frozen=True, gc=False):
-    """Only the template: a pod is a DaemonSet's by its owner."""
-
-    template: PodTemplate = PodTemplate()
-
-
-class DaemonSet(msgspec.Struct, frozen=True, gc=False):
-    """Pods that are to run on each node that may take them."""
-
-    metadata: Meta
-    spec: DaemonSetSpec = DaemonSetSpec()
-
-
 class PodCliqueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Whom a clique's pods wait for, and how many must be up for those that wait for it."""
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from api import needs
+from api.daemonsets import DaemonSet
 from api.quantities import Amounts
-from api.streams import DaemonSet, Node, NodeSelector, PodSpec, Toleration
+from api.streams import Node, NodeSelector, PodSpec, Toleration
 from scheduler import residents
 from scheduler.filters.selecting import bars, selected, tolerated
 from scheduler.residents import Resident

@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from api.streams import DaemonSet, Node
+from api.daemonsets import DaemonSet
+from api.streams import Node
 from scheduler.requests import GangRequest
 from scheduler.settings import DEFAULTS, Settings
 from scheduler.snapshot import Hold, Snapshot, build

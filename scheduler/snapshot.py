@@ -13,8 +13,9 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from api.daemonsets import DaemonSet
 from api.quantities import Amounts, BadQuantityError, amounts
-from api.streams import DaemonSet, Node
+from api.streams import Node
 from scheduler import daemons, topology
 from scheduler.filters.masks import Masks
 from scheduler.residents import Resident

@@ -10,8 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from api.daemonsets import DaemonSet
 from api.quantities import Amounts
-from api.streams import DaemonSet, Node, Pod
+from api.streams import Node, Pod
 from scheduler import daemons, needs, residents, topology
 from scheduler.daemons import Daemon
 from scheduler.residents import Resident

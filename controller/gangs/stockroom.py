@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from api.streams import DaemonSet, Node, Pod
+from api.daemonsets import DaemonSet
+from api.streams import Node, Pod
 from controller.gangs import stocktaking
 from controller.gangs.shelves import Shelves, stocked
 from controller.gangs.stocktaking import Spoken

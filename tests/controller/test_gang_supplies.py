@@ -8,8 +8,9 @@ import pytest
 
 from api import names
 from api.claims import ClaimSpec, PersistentVolume, PersistentVolumeClaim, VolumeNodes, VolumeSpec
+from api.daemonsets import DaemonSet
 from api.jsons import Json, JsonObject
-from api.streams import DaemonSet, Expression, Meta, NodeSelector, Term
+from api.streams import Expression, Meta, NodeSelector, Term
 from controller.gangs.asking import request
 from controller.gangs.supplies import Sources
 from controller.gangs.topologies import BUILT_IN
@@ -135,7 +136,9 @@ def asked(made: Scene) -> GangRequest:
     [
         pytest.param("demo-1", {}, 1, id="another replica"),
         pytest.param("demo-1-g-0", {names.BASE_PODGANG_LABEL: "demo-1"}, 1, id="and its copies"),
-        pytest.param("demo-0-g-0", {names.BASE_PODGANG_LABEL: "demo-0"}, 1, id="of its own replica"),
+        pytest.param(
+            "demo-0-g-0", {names.BASE_PODGANG_LABEL: "demo-0"}, 1, id="of its own replica"
+        ),
         pytest.param("other", {"owner": "else"}, 0, id="another set"),
     ],
 )

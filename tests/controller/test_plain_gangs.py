@@ -10,7 +10,6 @@ from api.reservation import ReservationSpec, State
 from api.streams import Node, Pod
 from controller.gangs import booking, plain_pods, plain_slots
 from controller.gangs.deciding import Trim, next_step
-from controller.gangs.plain_bodies import Closeness
 from controller.gangs.plain_deciding import (
     KEPT_SECONDS,
     RETRIED_SECONDS,
@@ -18,7 +17,6 @@ from controller.gangs.plain_deciding import (
     Confirm,
     Make,
     PlainStep,
-    PlainView,
     Rest,
     Taken,
     Unmake,
@@ -31,8 +29,10 @@ from scheduler.answers import Placed, Placement
 from scheduler.requests import GangRequest, Want
 from tests.support.clusters import node
 from tests.support.plaingangs import (
+    CLOSE,
     KEY,
     after,
+    close_view,
     gang_of,
     ledger,
     plain,
@@ -146,91 +146,6 @@ def told(step: PlainStep) -> dict[str, Json]:
     found = meta["annotations"]
     assert isinstance(found, dict)
     return {key: value for key, value in found.items() if key != names.SLOTS_ANNOTATION}
-
-
-def test_where_a_gang_would_best_be_is_what_the_first_slot_says_that_says_it() -> None:
-    """Slots by their numbers, whoever is the oldest."""
-    index = {n: {names.JOB_INDEX_LABEL: str(n)} for n in range(3)}
-    view = seen(
-        plain("a", labels=index[2], annotations={SPREAD: "block", ZONE: "z2"}, born=1),
-        plain("b", labels=index[1], annotations={SPREAD: "rack"}, born=2),
-        plain("c", labels=index[0], born=3),
-    )
-    step = decide(view)
-    assert told(step) == {SPREAD: "rack", ZONE: "z2"}
-    view = after(view, step)
-    said = decide(view)
-    assert isinstance(said, Confirm)
-    assert said.whole
-    assert said.message == (
-        "its pods disagree about where they keep apart (block, rack): that of the first slot that "
-        "says it counts"
-    )
-
-
-def test_a_zone_may_be_a_label_and_what_is_too_long_says_nothing() -> None:
-    long = {SPREAD: "x" * 318, ZONE: "x" * 64}
-    pods = plain("a", annotations=long, born=1), plain("b", labels={ZONE: "z1"}, born=2)
-    assert told(decide(seen(*pods))) == {ZONE: "z1"}
-
-
-def test_a_gang_that_no_longer_says_where_it_would_best_be_does_not_go_on_saying_it() -> None:
-    view = seen(plain("a", annotations={SPREAD: "rack"}))
-    view = after(view, decide(view))
-    step = decide(replace(view, pods=(plain("a"),)))
-    assert isinstance(step, Amend)
-    assert told(step) == {}
-    patched = step.wanted.patch(step.gang)["metadata"]
-    assert isinstance(patched, dict)
-    assert patched["annotations"] == {
-        names.SLOTS_ANNOTATION: "0", names.TOPOLOGY_NAME_ANNOTATION: None, SPREAD: None, ZONE: None
-    }  # fmt: skip
-
-
-CLOSE = {names.TOPOLOGY_LABEL: "net", names.TOPOLOGY_LEVEL_LABEL: "rack"}
-
-
-def close_view(*pods: Pod) -> PlainView:
-    return replace(seen(*pods), topologies={"net": {"zone": "z", "rack": "r"}})
-
-
-def test_a_level_is_put_into_the_node_label_that_it_stands_for() -> None:
-    view = close_view(plain("a", labels=CLOSE))
-    step = decide(view)
-    assert isinstance(step, Make)
-    assert step.wanted.closeness == Closeness("net", "r")
-    body = step.wanted.body()
-    assert isinstance(body["spec"], dict)
-    assert body["spec"]["topologyConstraint"] == {"packConstraint": {"required": "r"}}
-    assert decide(after(view, step)) == Rest()
-
-
-@pytest.mark.parametrize(
-    ("labels", "why"),
-    [
-        ({**CLOSE, names.TOPOLOGY_LABEL: "other"}, "there is no ClusterTopologyBinding 'other'"),
-        ({**CLOSE, names.TOPOLOGY_LEVEL_LABEL: "row"}, "'row' is no level of net"),
-    ],
-)
-def test_a_gang_waits_for_a_topology_that_is_not_there(labels: dict[str, str], why: str) -> None:
-    view = close_view(plain("a", size="1", labels=labels))
-    view = after(view, decide(view))
-    said = decide(view)
-    assert isinstance(said, Confirm)
-    assert (said.whole, said.message) == (False, why)
-
-
-def test_a_gang_that_runs_keeps_its_closeness_when_its_topology_goes() -> None:
-    pod = plain("a", size="1", labels=CLOSE)
-    view = close_view(pod)
-    view = after(view, decide(view))
-    view = after(view, decide(view))
-    view = replace(view, ledger=ledger({0: "n0"}))
-    assert isinstance(decide(replace(view, topologies={})), Confirm)
-    gone = after(replace(view, topologies={}), decide(replace(view, topologies={})))
-    assert decide(gone) == Rest()
-    assert gone.there is not None
-    assert gone.there.initialized
 
 
 def test_a_surge_pod_joins_by_itself_in_a_slot_of_its_own() -> None:

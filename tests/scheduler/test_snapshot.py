@@ -6,8 +6,9 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
+from api.daemonsets import DaemonSet
 from api.jsons import Json
-from api.streams import DaemonSet, Node
+from api.streams import Node
 from scheduler.eligible import Constraints
 from scheduler.snapshot import Hold, Snapshot, build
 from scheduler.stock import Stock, hold_of

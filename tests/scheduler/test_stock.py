@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from api.daemonsets import DaemonSet
 from api.jsons import Json
-from api.streams import DaemonSet, Node
+from api.streams import Node
 from scheduler.residents import Resident
 from scheduler.snapshot import Hold, Snapshot, build
 from scheduler.stock import Stock

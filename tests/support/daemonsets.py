@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from api.daemonsets import DaemonSet
 from api.jsons import Json
-from api.streams import DaemonSet
 
 
 def daemonset(name: str, **spec: Json) -> DaemonSet:

@@ -12,8 +12,9 @@ import msgspec
 
 from api import names
 from api.claims import PersistentVolume, PersistentVolumeClaim, StorageClass
+from api.daemonsets import DaemonSet
 from api.jsons import Json, JsonObject
-from api.streams import DaemonSet, Node, Pod
+from api.streams import Node, Pod
 from controller import pace
 from kube.client import Client, Deletion
 from kube.resources import NODES, PODS, Resource

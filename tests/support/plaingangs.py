@@ -134,3 +134,11 @@ def slots(step: PlainStep) -> dict[int, str]:
     """The pods that the step gives slots."""
     assert isinstance(step, Make | Amend), step
     return dict(step.wanted.slots)
+
+
+CLOSE = {names.TOPOLOGY_LABEL: "net", names.TOPOLOGY_LEVEL_LABEL: "rack"}
+
+
+def close_view(*pods: Pod) -> PlainView:
+    """What is seen of pods where there is a topology binding `net`."""
+    return replace(seen(*pods), topologies={"net": {"zone": "z", "rack": "r"}})
