@@ -1,4 +1,8 @@
-"""One batch: gangs in their order, each placed whole or refused, into what the ones before left."""
+"""One batch: gangs in their order, each placed whole or refused, into what the ones before left.
+
+All get their minima before any gets more, so that nobody's extras take the room of another's
+minimum.
+"""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
@@ -9,7 +13,7 @@ from scheduler.ordering import Order, by_priority_then_age, ordered
 from scheduler.parts import question
 from scheduler.requests import GangRequest
 from scheduler.room import Room
-from scheduler.search.deciding import place
+from scheduler.search.deciding import Begun, place
 from scheduler.settings import DEFAULTS, Settings
 from scheduler.snapshot import Snapshot
 
@@ -25,21 +29,23 @@ def plan(
     The result is checked against the engine's invariants before anybody may act on it.
     """
     room = Room(snapshot)
-    placements: list[Placement] = []
-    refusals: list[NoFit] = []
+    answers: list[Placement | Begun | NoFit] = []
     refused: dict[Hashable, NoFit] = {}  # since something was placed
     for gang in ordered(gangs, order):
         asked = question(gang)
         if asked in refused:
-            refusals.append(replace(refused[asked], gang=gang))
+            answers.append(replace(refused[asked], gang=gang))
             continue
-        match place(room, gang, settings.steps):
-            case Placement() as placement:
-                placements.append(placement)
-                refused.clear()
-            case NoFit() as refusal:
-                refusals.append(refusal)
-                refused[asked] = refusal
-    made = Plan(tuple(placements), tuple(refusals))
+        answer = place(room, gang, settings.steps)
+        answers.append(answer)
+        if isinstance(answer, NoFit):
+            refused[asked] = answer
+        else:
+            refused.clear()
+    final = [each.finished() if isinstance(each, Begun) else each for each in answers]
+    made = Plan(
+        tuple([each for each in final if isinstance(each, Placement)]),
+        tuple([each for each in final if isinstance(each, NoFit)]),
+    )
     invariants.check(snapshot, made.placements)
     return made

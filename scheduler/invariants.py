@@ -1,6 +1,7 @@
 """What every plan must satisfy, checked apart from the search that made it.
 
-1. A placed gang has a node for every pod of its minimum, and for no pod twice.
+1. A placed gang has a node for every pod of its minimum, for no pod twice, and for none that it
+   did not ask for.
 2. No node gives more than it had free, in any resource.
 3. No pod is on a node that one of its filters excludes, by what is on the node, or by the other
    pods of the plan.
@@ -9,7 +10,8 @@
    that were there and those that came before it in the plan.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from scheduler.answers import Placement
@@ -29,12 +31,28 @@ class BrokenPlanError(AssertionError):
 def check(snapshot: Snapshot, placements: Iterable[Placement]) -> None:
     """Raise BrokenPlanError, naming gang and node, if an invariant does not hold."""
     plan = _Plan(snapshot)
-    for placement in placements:
+    made = list(placements)
+    for placement in made:
         _whole(placement)
-        plan.add(placement)
         _close(snapshot, placement)
-        plan.apart(placement)
+    for part in _in_turn(made):
+        plan.add(part)
+        plan.apart(part)
     plan.within_bounds()
+
+
+def _in_turn(placements: Sequence[Placement]) -> Iterator[Placement]:
+    """Give parts in the order in which they got their room: all minima, and then all extras."""
+    for extra in (False, True):
+        for placement in placements:
+            minimum = {(want.clique, want.index) for want in placement.gang.minimum}
+            some = [
+                each
+                for each in placement.placed
+                if ((each.want.clique, each.want.index) not in minimum) == extra
+            ]
+            if some:
+                yield replace(placement, placed=tuple(some))
 
 
 class _Plan:
@@ -98,7 +116,8 @@ class _Plan:
 def _whole(placement: Placement) -> None:
     slots = [(placed.want.clique, placed.want.index) for placed in placement.placed]
     wanted = {(want.clique, want.index) for want in placement.gang.minimum}
-    if len(set(slots)) != len(slots) or not wanted <= set(slots):
+    asked = wanted | {(want.clique, want.index) for want in placement.gang.extras}
+    if len(set(slots)) != len(slots) or not wanted <= set(slots) <= asked:
         raise BrokenPlanError(f"{placement.gang.name} is not whole: {slots} for {wanted}")
 
 

@@ -1,5 +1,6 @@
 """Extras: pods above the minimum, placed one by one where the gang is, without moving anything."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -20,12 +21,23 @@ class Adding:
     """Places single pods near a gang's others, and spends them of the Room at once."""
 
     def __init__(
-        self, room: Room, where: Layout, asked: Asked, pull: Pull, allowed: Bools | None
+        self,
+        room: Room,
+        where: Layout,
+        asked: Asked,
+        pull: Pull,
+        masks: tuple[Bools | None, Sequence[Bools]],
     ) -> None:
+        """Use the positions of the first mask only, those that most of the others like before
+        others.
+        """
         self._room = room
         self._where = where
         self._branches = asked.branches
-        self._allowed = allowed
+        self._allowed, liked = masks
+        self._unliked: Ints = np.zeros(len(where.rows), dtype=np.int64)
+        for mask in liked:
+            self._unliked += ~mask
         self._near: Ints = np.zeros(len(where.rows), dtype=np.int64)
         self._home: dict[int, int] = {}  # a position of each branch's pods
         if pull.base is not None:
@@ -59,7 +71,7 @@ class Adding:
                 ok &= self._within(branch)
         found = np.flatnonzero(ok)
         tight = self._room.totals(self._where).values[found, -3]
-        order = np.lexsort((tight, -self._near[found]))
+        order = np.lexsort((tight, -self._near[found], self._unliked[found]))
         best = [int(at) for at in found[order[:_TRIED]]]
         position = next((at for at in best if mates.bear([(want, at)])), None)
         if position is None:

@@ -11,7 +11,7 @@ from scheduler.cells import Layout
 from scheduler.ranking import dealt
 from scheduler.refusing import refuse
 from scheduler.requests import GangRequest, Want
-from scheduler.room import Need, Room
+from scheduler.room import Column, Need, Room
 from scheduler.search.adding import Adding
 from scheduler.search.apart import apart
 from scheduler.search.board import Budget
@@ -23,8 +23,11 @@ from scheduler.search.wishing import Wishes
 from scheduler.topology import Bools
 
 
-def place(room: Room, request: GangRequest, steps: int) -> Placement | NoFit:
-    """Place the gang into the Room, which is spent on success and untouched on refusal."""
+def place(room: Room, request: GangRequest, steps: int) -> "Placement | Begun | NoFit":
+    """Place the gang into the Room, which is spent on success and untouched on refusal.
+
+    One that asks for more than its minimum has only begun then.
+    """
     budget = Budget(steps)
     network = room.snapshot.topology(request.topology)
     if network is not None and room.snapshot.nodes:
@@ -48,51 +51,72 @@ class _Question:
     asked: Asked
     pull: Pull
     mates: Mates
-    hard: Bools | None  # positions that siblings leave it, where that must be
 
 
-def _decided(room: Room, where: Layout, request: GangRequest, budget: Budget) -> Placement | None:
+def _decided(
+    room: Room, where: Layout, request: GangRequest, budget: Budget
+) -> "Placement | Begun | None":
     mates = Mates(room, where, request)
     asked = read(room, request, mates)
     hard, soft = apart(room, where, request)
-    question = _Question(room, where, request, asked, pull(room, where, request), mates, hard)
+    question = _Question(room, where, request, asked, pull(room, where, request), mates)
     if not request.minimum:
-        return _settled(question, [], {}, budget)
+        return Begun(question, [], budget)
     zone = _zone(where, request)
     wishes = Wishes(room, where, asked, question.pull, mates, (hard, soft, zone))
     best = wishes.best(budget)
     if best is None:
         return None
-    return _settled(question, dealt(best.tree, where, best.put), _spent(best, where), budget)
-
-
-def _settled(
-    question: _Question,
-    found: list[tuple[Want, int]],
-    spent: dict[int, list[tuple[Need, int]]],
-    budget: Budget,
-) -> Placement | None:
-    """Spend what was found, add extras, and judge the whole."""
-    room, where, request = question.room, question.where, question.request
-    totals = room.totals(where)
-    if request.extras:
-        totals = totals.copy()
+    found = dealt(best.tree, where, best.put)
     order = {(want.clique, want.index): i for i, want in enumerate(request.minimum)}
     found.sort(key=lambda each: order[each[0].clique, each[0].index])
-    room.spend(spent)
-    room.seat(question.mates.seats(found))
+    totals = room.totals(where)
+    room.spend(_spent(best, where))
+    room.seat(mates.seats(found))
+    room.keep(request, [where.rows[position] for _, position in found])
     if request.extras:
-        adding = Adding(room, where, question.asked, question.pull, question.hard)
+        return Begun(question, found, budget)
+    return _placed(question, found, totals, budget)
+
+
+@dataclass(eq=False)
+class Begun:
+    """A gang that has its minimum, and gets its extras when all others have theirs."""
+
+    question: _Question
+    pods: list[tuple[Want, int]]
+    budget: Budget
+
+    def finished(self) -> Placement | NoFit:
+        """Add extras as far as there is room; without any pod at all it is refused."""
+        question, found = self.question, list(self.pods)
+        room, where, request = question.room, question.where, question.request
+        # As it was without this gang, but with all others.
+        totals = room.totals(where).copy()
+        totals = _given_back(totals, where, room, _devices(found))
+        hard, soft = apart(room, where, request)
+        liked = [*soft, *([zone] if (zone := _zone(where, request)) is not None else [])]
+        adding = Adding(room, where, question.asked, question.pull, (hard, liked))
+        mates = Mates(room, where, request)
         for want, position in found:
             adding.joined(want, position)
         for want in sorted(request.extras, key=lambda want: (want.index, want.clique)):
-            at = adding.add(want, question.mates)
+            at = adding.add(want, mates)
             if at is not None:
                 found.append((want, at))
-    if not found:
-        return None
+        if not found:
+            return _refused(room, request, self.budget)
+        more = found[len(self.pods) :]
+        room.keep(request, [where.rows[position] for _, position in more])
+        return _placed(question, found, totals, self.budget)
+
+
+def _placed(
+    question: _Question, found: list[tuple[Want, int]], totals: Column, budget: Budget
+) -> Placement:
+    """Judge the whole; `totals` are those before it was there."""
+    room, where, request = question.room, question.where, question.request
     positions = [position for _, position in found]
-    room.keep(request, [where.rows[position] for position in positions])
     return Placement(
         request,
         tuple([Placed(want, room.names[where.rows[position]]) for want, position in found]),
@@ -101,6 +125,18 @@ def _settled(
         scoring.fragmentation(where, totals, _devices(found)),
         budget.spent,
     )
+
+
+def _given_back(totals: Column, where: Layout, room: Room, used: dict[int, int]) -> Column:
+    """Give devices back that are used at these positions, in what fragmentation is told by."""
+    at = np.array([position for position, count in used.items() if count], dtype=np.int64)
+    if at.size:
+        values = totals.values[at]
+        values[:, -3] += [used[position] for position in at.tolist()]
+        has = room.snapshot.capacity[where.topology.order[at]][:, room.devices].sum(axis=1)
+        values[:, -1] = values[:, -2] * (values[:, -3] >= has)
+        totals.put(where, at, values)
+    return totals
 
 
 def _spent(found: Found, where: Layout) -> dict[int, list[tuple[Need, int]]]:

@@ -1,7 +1,7 @@
 """Gangs that cannot be placed, each for a reason of its own, and clusters that make it hard to see.
 
-A bound refuses most of them at once. Of the last three no bound that looks at one kind of pod, or at
-one group, by itself can see that there is no room: these are what a search's budget is for.
+A bound refuses most of them at once. Of the last three no bound that looks at one kind of pod, or
+at one group, by itself can see that there is no room: these are what a search's budget is for.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Cases in clusters of a thousand nodes: room for a gang is in one rack of hundreds that look alike.
+"""Cases in clusters of a thousand nodes: one rack of hundreds that look alike takes the gang.
 
 A placement is drawn first, and just what it takes stays free in the racks it lies in. In every
 other rack as much is free in sum, and each kind of pod fits, but it is cut in other pieces; so

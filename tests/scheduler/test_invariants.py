@@ -100,3 +100,13 @@ def test_a_gang_may_be_where_more_are_up_to_its_skew_and_where_its_replica_is() 
         else:
             with pytest.raises(BrokenPlanError, match="not apart"):
                 invariants.check(SNAPSHOT, plan)
+
+
+def test_pods_that_nobody_asked_for_are_caught() -> None:
+    stray = Placed(dataclasses.replace(WANTS[0], index=2), "n-0-0-0-0")
+    made = placement(GANG, "n-0-0-0-0", "n-0-0-0-0")
+    made = dataclasses.replace(made, placed=(*made.placed, stray))
+    with pytest.raises(BrokenPlanError, match="not whole"):
+        invariants.check(SNAPSHOT, [made])
+    more = dataclasses.replace(made, gang=dataclasses.replace(GANG, extras=(stray.want,)))
+    invariants.check(SNAPSHOT, [more])
