@@ -8,21 +8,25 @@ a few, the same every time.
 import asyncio
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 
+from api import names
 from api.jsons import Json, JsonObject
-from kube.resources import NAMESPACES, PODCLIQUESETS, TOPOLOGY_BINDINGS
+from controller.workloads.expansion import expand
+from kube.resources import NAMESPACES, PODCLIQUESETS, PODS, TOPOLOGY_BINDINGS, Resource
 from tests.cluster.rules import judging
 from tests.cluster.rules.asking import DRY, Answer, Ask, Server, create, speaking
 from tests.cluster.rules.manifests import BROAD, LEVELS, OTHER, PLAIN, TEMPLATE, packed
 from tests.support.edits import at, edited, lost
 from tests.support.generated_sets import Broken, broken, podcliquesets, shaken
 from tests.support.installed import Installed
+from tests.support.worlds import admitted
 
 pytestmark = pytest.mark.cluster
 
@@ -32,6 +36,16 @@ STRICT: Final = {**DRY, "fieldValidation": "Strict"}
 
 FEW: Final = 25
 MORE: Final = int(os.environ.get("PENSTOCK_EXAMPLES", "0"))
+WORKLOADS: Final = f"system:serviceaccount:{names.NAMESPACE}:{names.WORKLOADS_ACCOUNT}"
+CLAIM: Final[JsonObject] = {"spec": {"spec": {"devices": {"requests": [
+    {"name": "link", "exactly": {"deviceClassName": "links"}}
+]}}}}  # fmt: skip
+# The one that generated sets and pods name.
+HIGH: Final[JsonObject] = {
+    "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
+    "value": 1000,
+}  # fmt: skip
+CLASSES: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 asked = settings(
     max_examples=MORE or FEW,
     derandomize=not MORE,
@@ -41,6 +55,8 @@ asked = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+
+few = settings(asked, max_examples=MORE or 4)
 
 # What the definition fills in by itself, beyond the patch.
 DEFAULTS: Final = re.compile(
@@ -68,6 +84,14 @@ class Asked:
         ask = create(PODCLIQUESETS, body, SPACE)
         return self.runner.run(self.server.ask(Ask(ask.method, ask.path, body, STRICT)))
 
+    def of(self, resource: Resource, body: JsonObject, user: str = "") -> Answer:
+        """Tell what would become of a new object that somebody makes."""
+        groups = ("system:serviceaccounts", "system:authenticated")
+        path = resource.path(SPACE)
+        return self.runner.run(
+            self.server.ask(Ask("POST", path, body, STRICT, user=user, groups=groups))
+        )
+
 
 @pytest.fixture(scope="module")
 def api(installed: Installed) -> Iterator[Asked]:
@@ -84,6 +108,7 @@ def api(installed: Installed) -> Iterator[Asked]:
 async def _prepare(server: Server) -> None:
     space: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
     await server.ask(Ask("POST", NAMESPACES.path(), space, query={}))
+    await server.ask(Ask("POST", CLASSES, HIGH, query={}))
     for made in judging.BINDINGS:
         await server.ask(Ask("POST", TOPOLOGY_BINDINGS.path(), made, query={}))
     for name in BINDINGS:
@@ -95,6 +120,7 @@ async def _clean(server: Server) -> None:
     for name in BINDINGS:
         await server.ask(Ask("DELETE", TOPOLOGY_BINDINGS.path(name=name), query={}))
     await server.ask(Ask("DELETE", NAMESPACES.path(name=SPACE), query={}))
+    await server.ask(Ask("DELETE", f"{CLASSES}/high", query={}))
 
 
 def nothing_lost_or_added(expected: JsonObject, answer: Answer) -> None:
@@ -119,6 +145,63 @@ def test_a_valid_set_is_stored_as_it_was_sent_and_filled_in(api: Asked, body: Js
     ours = judging.judged(body)
     assert ours.stored, ours.message
     nothing_lost_or_added(ours.body, api.about(body))
+
+
+@few
+@given(body=podcliquesets(BINDINGS))
+def test_what_is_made_of_a_valid_set_is_taken_as_well(api: Asked, body: JsonObject) -> None:
+    all_made_is_taken(api, body)
+
+
+@pytest.mark.long
+@settings(few, max_examples=100, derandomize=False)
+@given(body=podcliquesets(BINDINGS))
+def test_what_is_made_of_a_hundred_valid_sets_is_taken_as_well(
+    api: Asked, body: JsonObject
+) -> None:
+    all_made_is_taken(api, body)
+
+
+def all_made_is_taken(api: Asked, body: JsonObject) -> None:
+    """Ask about each object that `workloads` makes of a set, as `workloads`.
+
+    A pod is to be taken if a bare one of the same podSpec would be.
+    """
+    stored = judging.judged(body)
+    assert stored.stored, stored.message
+    world = admitted(stored.body, CLAIM)
+    made = world.settle()
+    view = world.view()
+    assert view is not None
+    roles = {name: clique.template for name, clique in expand(view).cliques.items()}
+    asked_about: Counter[tuple[str, str]] = Counter()
+    bare: dict[str, bool] = {}
+    for step in made:
+        planned = cast("JsonObject", in_space(step.body))
+        clique = str(at(planned, f"metadata.labels[{names.PODCLIQUE_LABEL}]"))
+        role = roles[clique].name if step.resource is PODS else ""
+        asked_about[step.resource.plural, role] += 1
+        if asked_about[step.resource.plural, role] > (1 if role else 6):
+            continue
+        if role and role not in bare:
+            alone: JsonObject = {
+                "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"},
+                "spec": roles[clique].spec.pod_spec,
+            }  # fmt: skip
+            bare[role] = api.of(PODS, alone).stored
+        if bare.get(role, True):
+            answer = api.of(step.resource, planned, WORKLOADS)
+            assert answer.stored, f"{step.resource.kind}: {answer.message}"
+
+
+def in_space(found: Json) -> Json:
+    """The same object in the test's namespace."""
+    if isinstance(found, dict):
+        return {
+            key: SPACE if key == "namespace" and value == "default" else in_space(value)
+            for key, value in found.items()
+        }
+    return [*map(in_space, found)] if isinstance(found, list) else found
 
 
 @asked

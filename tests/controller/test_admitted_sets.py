@@ -29,7 +29,7 @@ from tests.cluster.rules import judging
 from tests.cluster.rules.manifests import BROAD, LEVELS, OTHER
 from tests.support.generated_sets import podcliquesets
 from tests.support.sets import set_meta
-from tests.support.worlds import World
+from tests.support.worlds import admitted
 
 NAME: Final = set_meta().name
 LINKS: Final = "fabric"
@@ -139,19 +139,10 @@ def expanded(body: JsonObject) -> dict[Resource, int]:
     policy = BUILT_IN.model_copy(update={"mnnvl": MnnvlPolicy(enabled=True)})
     answer = judging.judged(body, policy=policy)
     assert answer.stored, answer.message
-    stored = cast("dict[str, JsonObject]", answer.body)
-    spec = PodCliqueSetSpec.model_validate(stored["spec"])
-    annotations = cast("JsonObject", stored["metadata"].get("annotations") or {})
-    template: JsonObject = {"spec": {"devices": {"requests": []}}}
-    shared: list[ResourceSharing] = [*spec.template.resource_sharing]
-    for clique in spec.template.cliques:
-        shared += clique.resource_sharing
-    for group in spec.template.pod_clique_scaling_groups:
-        shared += group.resource_sharing
-    templates = {(s.namespace or "default", s.name): template for s in shared}
-    choices = Choices(mnnvl=True)
-    world = World(spec, templates=templates, choices=choices, annotations=annotations)
+    template: JsonObject = {"spec": {"spec": {"devices": {"requests": []}}}}
+    world = admitted(answer.body, template, Choices(mnnvl=True))
     world.settle()
+    spec, annotations = world.spec, world.annotations
     wanted = counted(spec)
     assert {kind: len(world.of(kind)) for kind in wanted} == wanted
     assert len({pod.spec.hostname for pod in world.pods().values()}) == wanted[PODS]

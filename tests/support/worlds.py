@@ -15,6 +15,7 @@ from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.podgang import PodGangSpec, PodGangStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
+from api.sharing import ResourceSharing
 from api.streams import Meta, Pod
 from controller.podgang import Gang
 from controller.workloads.planning import plan
@@ -128,14 +129,16 @@ class World:
             if resource is PODS and "deletionTimestamp" in _metadata(there):
                 del self.objects[resource, name]
 
-    def settle(self, rounds: int = 20) -> None:
-        """Carry plans out until there is nothing more to do."""
+    def settle(self, rounds: int = 20) -> list[Create]:
+        """Carry plans out until there is nothing more to do; give what was made, as it was."""
+        made: list[Create] = []
         for _ in range(rounds):
             todo = [step for step in self.plan() if not isinstance(step, Again | Tell)]
             if not todo:
-                return
+                return made
             for step in todo:
                 self.apply(step)
+            made += [step for step in todo if isinstance(step, Create)]
         raise AssertionError(f"still to do: {self.plan()}")
 
     def of(self, resource: Resource) -> dict[str, JsonObject]:
@@ -191,6 +194,28 @@ class World:
             return
         version: JsonObject = {"metadata": {"resourceVersion": str(next(self._versions))}}
         self.objects[key] = _merged(body, version)
+
+
+def admitted(
+    stored: JsonObject,
+    template: JsonObject,
+    choices: Choices = Choices(),  # noqa: B008
+) -> World:
+    """A new set as admission has stored it; every template of claims that it names is like this."""
+    metadata = _metadata(stored)
+    annotations = metadata.get("annotations")
+    spec = PodCliqueSetSpec.model_validate(stored["spec"])
+    shared: list[ResourceSharing] = [*spec.template.resource_sharing]
+    for clique in spec.template.cliques:
+        shared += clique.resource_sharing
+    for group in spec.template.pod_clique_scaling_groups:
+        shared += group.resource_sharing
+    return World(
+        spec,
+        templates={(s.namespace or set_meta().namespace, s.name): template for s in shared},
+        choices=choices,
+        annotations=annotations if isinstance(annotations, dict) else {},
+    )
 
 
 def _merged(body: JsonObject, patch: JsonObject) -> JsonObject:
