@@ -200,6 +200,41 @@ async def test_a_waiter_waits_with_its_own_account_until_those_before_it_are_up(
         await cluster.until(attempt, f"{resource.kind} {left} gone")
 
 
+async def test_in_a_group_each_copy_waits_in_its_init_container_for_its_own_leader(
+    cluster: Cluster, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    """Copy 1 is a gang of its own; that of copy 0 never gets ready, and is nothing to it."""
+    client, space = cluster.client, cluster.namespace
+    body = chain("pairs")
+    template = part(body, "spec", "template")
+    assert isinstance(template, dict)
+    template["podCliqueScalingGroups"] = [
+        {"name": "g", "cliqueNames": ["engine", "router"], "replicas": 2, "minAvailable": 1}
+    ]
+    kubectl.apply(body)
+    await bound(cluster, "pairs", 6)
+    for copy, gang in enumerate(("pairs-0", "pairs-0-g-0")):
+        label = f"grove.io/podclique=pairs-0-g-{copy}-router"
+        (pod,) = (await client.list_pages(PODS, Pod, space, labels=label)).items
+        raw = await found(client, PODS, pod.metadata.name, space)
+        arguments = part(raw, "spec", "initContainers", 0, "args")
+        assert arguments == [f"--podcliques=pairs-0-g-{copy}-engine:2"]
+        assert part(raw, "metadata", "labels", names.PODGANG_LABEL) == gang
+        assert pod.status.phase == "Pending"
+
+    (tmp_path / "namespace").write_text(space)
+    (tmp_path / "podgangname").write_text("pairs-0-g-0")
+    await token_of(cluster, "pairs-ic-sat", tmp_path)
+    async with waiter(cluster, ["--podcliques=pairs-0-g-1-engine:2"], tmp_path) as process:
+        assert process.stderr is not None
+        line = await asyncio.wait_for(process.stderr.readline(), 20)
+        assert b"pairs-0-g-1-engine has 0 of 2 pods up" in line
+        label = "grove.io/podclique=pairs-0-g-1-engine"
+        kubectl.run("annotate", "pods", "-l", label, f"{NEVER_READY}-", check=True)
+        rest = await asyncio.wait_for(process.stderr.read(), 20)
+        assert await asyncio.wait_for(process.wait(), 20) == 0, rest.decode()
+
+
 async def account_may_do_nothing_else(cluster: Cluster, folder: Path) -> None:
     """With its token, pods of the namespace can be read, and nothing else or elsewhere."""
     space = cluster.namespace

@@ -1,7 +1,10 @@
 """Gangs that lack their minimum for too long are made anew; pods that ended are replaced."""
 
+import asyncio
 import secrets
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import msgspec
@@ -12,12 +15,14 @@ from api.jsons import Json, JsonObject
 from api.streams import Custom, Pod
 from kube.resources import NODES, PODCLIQUES, PODGANGS, PODS, SCALING_GROUPS, Resource
 from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.updating import Manifest, Updated, role
 
 pytestmark = pytest.mark.cluster
 
 BEHAVIOUR = "lab.penstock.dev/behaviour"
 # Tests tell pods how to behave, which nobody else may change.
-FREE: dict[str, Json] = {names.UNPROTECTED_ANNOTATION: "true"}
+MADE_FREE = {names.UNPROTECTED_ANNOTATION: "true"}
+FREE: dict[str, Json] = {**MADE_FREE}
 
 
 def clique(name: str, pods: int, *, gpus: int = 1, selector: str = "") -> JsonObject:
@@ -137,14 +142,36 @@ def spoil(kubectl: Kubectl, pod: str, behaviour: str = "never-ready") -> None:
     kubectl.run("annotate", "pod", pod, f"{BEHAVIOUR}={behaviour}", check=True)
 
 
+@asynccontextmanager
+async def told_of(kubectl: Kubectl, what: str) -> AsyncIterator[None]:
+    """Watch for the object to say that it is made anew, from before that can begin."""
+    condition = f"--for=condition={names.GANG_TERMINATION}"
+    waits = ("wait", what, condition, "--timeout=40s")
+    watching = asyncio.create_task(asyncio.to_thread(kubectl.run, *waits, check=True))
+    yield
+    await watching
+
+
+async def over(cluster: Cluster, kind: Resource, name: str) -> None:
+    """Wait until the object does not say so any more."""
+
+    async def attempt() -> bool | None:
+        found = await cluster.client.get(kind, Custom, name, cluster.namespace)
+        return names.GANG_TERMINATION.encode() not in bytes(found.status) or None
+
+    await cluster.until(attempt, f"{name} made anew")
+
+
 async def test_a_replica_that_lacks_its_minimum_is_made_anew_and_the_other_is_not(
     cluster: Cluster, kubectl: Kubectl
 ) -> None:
     kubectl.apply(patient_set("pair", clique("a", 1), clique("b", 2), replicas=2, delay="1s"))
     await cluster.running("pair", gangs=2)
     before = await census(cluster)
-    spoil(kubectl, min(pods_of(before, "pair-1-b")))
+    async with told_of(kubectl, "pclq/pair-1-b"):
+        spoil(kubectl, min(pods_of(before, "pair-1-b")))
     after = await renewed(cluster, "pair", before, pods_of(before, "pair-1-a", "pair-1-b"), 2)
+    await over(cluster, PODCLIQUES, "pair-1-b")
     assert changed(before.gangs, after.gangs) == {"pair-1"}
     (note,) = await told(cluster, "PodCliqueSetReplicaDeleteSuccessful")
     assert note.startswith("replica 1 has lacked its minimum since ")
@@ -216,8 +243,10 @@ async def test_a_group_that_cannot_spare_a_copy_takes_its_replica_along(
     )  # fmt: skip
     await cluster.running("tight", gangs=1)
     before = await census(cluster)
-    spoil(kubectl, min(pods_of(before, "tight-0-engine-1-worker")))
+    async with told_of(kubectl, "pcsg/tight-0-engine"):
+        spoil(kubectl, min(pods_of(before, "tight-0-engine-1-worker")))
     after = await renewed(cluster, "tight", before, set(before.pods), 1)
+    await over(cluster, SCALING_GROUPS, "tight-0-engine")
     assert changed(before.gangs, after.gangs) == {"tight-0"}
 
 
@@ -292,3 +321,51 @@ async def test_a_minimum_that_is_there_again_within_the_delay_changes_nothing(
     await cluster.running("steady")
     await cluster.quiet("pods", "podcliques")
     assert await census(cluster) == before
+
+
+@pytest.mark.long
+async def test_an_update_that_takes_the_minimum_away_suspends_it(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    manifest = Manifest("mending", (role("a", 2),), delay="2s", annotations=MADE_FREE)
+    updated = Updated(cluster, kubectl, "mending")
+    updated.apply(manifest)
+    await cluster.running("mending")
+    await grown_up(cluster, "mending-0-a")
+    before = await census(cluster)
+    updated.apply(replace(manifest, image="broken", behaviour="never-ready"))
+    await updated.standing(1, 1)
+    halfway = await census(cluster)
+    (left,) = before.pods.items() & halfway.pods.items()
+    spoil(kubectl, left[0])
+
+    async def down() -> bool | None:
+        return not any(pod.containers_ready for pod in (await updated.pods()).values()) or None
+
+    await cluster.until(down, "no pod ready")
+    await asyncio.sleep(5)  # more than twice the delay
+    seen = await updated.seen()
+    (breach,) = (
+        each for each in seen.cliques["mending-0-a"].status.conditions
+        if each.type == names.MIN_AVAILABLE_BREACHED
+    )  # fmt: skip
+    assert breach.status == "Unknown"
+    after = await census(cluster)
+    assert after.pods == halfway.pods
+    assert after.gangs == before.gangs
+    assert await told(cluster, "PodCliqueSetReplicaDeleteSuccessful") == []
+
+
+@pytest.mark.long
+async def test_a_gang_that_never_had_its_minimum_on_nodes_is_left_waiting(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    cliques = (clique(name, 1, gpus=8, selector="there-are-none-test") for name in ("a", "b"))
+    kubectl.apply(patient_set("hopeful", *cliques, delay="1s"))
+    await cluster.gang("hopeful-0", reason=names.REASON_INSUFFICIENT)
+    before = await census(cluster)
+    await asyncio.sleep(9)  # more than what a beginning is, and the delay
+    assert await census(cluster) == before
+    status = kubectl.run("get", "pclq", "hopeful-0-a", "-o", "yaml", check=True).stdout
+    assert names.SCHEDULED_BELOW_MINIMUM in status
+    assert await told(cluster, "PodCliqueSetReplicaDeleteSuccessful") == []
