@@ -99,6 +99,8 @@ def _struct(name: str, shape: Shape) -> type[msgspec.Struct]:
 
 
 _POD: Final = _struct("Pod", POD)
+# msgspec finds out about a type when it is first used. Two threads that both do so can crash.
+msgspec.convert({}, _POD)
 
 
 def pod_misfits(path: str, pod: JsonObject) -> Iterator[Problem]:
