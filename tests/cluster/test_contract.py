@@ -169,6 +169,8 @@ OVER_TLS: Final = (
             ("wrong-name", "cannot validate certificate for 127.0.0.1"),
         )
     ),
+    # The other way around, a client of 1.2 before a server of 1.3, no API server can be brought to:
+    # `test_tls_1_2_is_refused` in tests/webhook/test_webhook_process.py shows it with one of ours.
     replace(fine("tls-1.2", ours(Allow())), stand="tls-1.2"),
 )
 

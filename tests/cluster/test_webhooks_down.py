@@ -168,5 +168,6 @@ def test_when_they_are_back_the_next_set_is_admitted(
 ) -> None:
     with stopped(installed.installation):
         assert not ask_for_a_set(asker, place).done
-    recovered(asker, place)
+    took = recovered(asker, place)
+    print(f"the next set was admitted after {took:.1f} s; the budget is 10")  # noqa: T201 - for -s
     assert ask_for_a_set(asker, place).done
