@@ -19,6 +19,7 @@ import psutil
 
 from api.jsons import JsonObject
 from tests.bench.harness import Budget, Row, report
+from tests.bench.webhook_followed import followed
 from tests.bench.webhook_load import (
     Connection,
     Measured,
@@ -28,6 +29,7 @@ from tests.bench.webhook_load import (
     saturate,
 )
 from tests.bench.webhook_reviews import BY_ROUTE, SET_OF_TWENTY, mix
+from tests.bench.webhook_worst import worst
 from tests.webhook.running import Files, Running, files_in, port_of, ready, started, until
 from webhook.routes import ROUTES
 
@@ -128,13 +130,17 @@ def on_core(core: int) -> Iterator[None]:
 
 
 @contextmanager
-def serving(module: str, processes: int = 1, threads: int = 16) -> Iterator[Site]:
+def serving(
+    module: str, processes: int = 1, threads: int = 16, kubeconfig: Path | None = None
+) -> Iterator[Site]:
     """Run so many webhooks on the first core."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = files_in(folder / "tls")
         files.issue()
-        flags = ("--port", "0", "--threads", str(threads))
+        flags = ["--port", "0", "--threads", str(threads)]
+        if kubeconfig is not None:
+            flags += ["--kubeconfig", str(kubeconfig)]
         with on_core(0):
             running = [
                 stack.enter_context(started(files, folder / f"log-{i}", *flags, module=module))
@@ -153,6 +159,8 @@ class Plan:
     seconds: float
     arrivals: int
     splits: bool
+    sets: int
+    """Stored in a real cluster, whose webhook's memory is measured; none for no cluster."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +185,7 @@ class Pair:
             # Two fifths of the floor's throughput, said as a time, which a budget can bound.
             Row(f"{what} at saturation, time", 1e6 / rate, "µs", 1e6 / floor, TWO_FIFTHS),
             Row(f"{what} at saturation, the server's CPU", ours.cost, "µs", bare.cost),
+            Row(f"{what} at saturation, p50", ours.at(0.5), "ms", bare.at(0.5)),
             Row(f"{what} at saturation, p99", ours.at(0.99), "ms", bare.at(0.99)),
             Row(f"{what} at saturation, core of the calls", ours.seen.busy * 100, "%"),
         ]
@@ -213,9 +222,31 @@ def measure(plan: Plan) -> list[Row]:
         rows += pair.arriving("mix", MIX)
         for path in ("/default/podcliquesets", "/validate/podcliquesets"):
             rows += pair.alone(f"{path}, 20 cliques", [request(path, SET_OF_TWENTY)], Budget(20))
-        rows.append(Row("memory, master included", ours.memory(), "MiB", bare.memory(), Budget(90)))
+        what = "memory after all of this, master included, no cluster followed"
+        rows.append(Row(what, ours.memory(), "MiB", bare.memory(), Budget(90)))
+    rows += _memories(plan)
+    rows += worst()
     for processes, threads in SPLITS if plan.splits else ():
         rows += _split(processes, threads, plan)
+    return rows
+
+
+def _memories(plan: Plan) -> list[Row]:
+    """What a webhook has come to when it has answered one route for a while, or the mix."""
+    if not plan.sets:
+        return _memories_where(plan, "no cluster followed", None)
+    with followed(plan.sets) as kubeconfig:
+        return _memories_where(plan, f"{plan.sets} sets followed", kubeconfig)
+
+
+def _memories_where(plan: Plan, where: str, kubeconfig: Path | None) -> list[Row]:
+    asked = {path: [request(path, body)] for path, body in BY_ROUTE.items()} | {"mix": MIX}
+    rows = []
+    for what, calls in asked.items():
+        with serving(OURS, kubeconfig=kubeconfig) as ours:
+            ours.saturated(calls, plan.seconds / 2)
+            name = f"{what}, memory, master included, {where}"
+            rows.append(Row(name, ours.memory(), "MiB", None, Budget(90)))
     return rows
 
 
@@ -238,12 +269,18 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--arrivals", type=int, default=10_000, help=f"calls at {RATE:g} a second")
     parser.add_argument("--no-splits", action="store_true", help="only one split of 16 threads")
+    parser.add_argument(
+        "--sets", type=int, default=1000, help="in the cluster whose webhook's memory is measured"
+    )
+    parser.add_argument("--no-cluster", action="store_true", help="measure memory without one")
     options = parser.parse_args()
-    plan = Plan(options.seconds, options.arrivals, not options.no_splits)
+    sets = 0 if options.no_cluster else options.sets
+    plan = Plan(options.seconds, options.arrivals, not options.no_splits, sets)
     settings: JsonObject = {
         "seconds": plan.seconds,
         "arrivals": plan.arrivals,
         "connections": CONNECTIONS,
+        "sets": plan.sets,
         "cores": min(2, len(os.sched_getaffinity(0))),
     }
     report("webhook", measure(plan), settings)
