@@ -187,7 +187,8 @@ async def test_the_status_of_what_was_made_for_a_set_is_for_whoever_may_write_it
         path = estate.path(SERVICES, f"{WAITING_SET}-0", "status")
         said: JsonObject = {"type": "Seen", "status": "True", "reason": "x", "message": ""}
         said["lastTransitionTime"] = "2026-01-02T03:04:05Z"
-        for conditions in ([said], []):
+        both: list[list[Json]] = [[said], []]
+        for conditions in both:
             (ask,) = merge(path, {"status": {"conditions": conditions}})
             await owner.ask(ask.method, ask.path, ask.body, ask.media)
 
