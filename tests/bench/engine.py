@@ -13,6 +13,7 @@ from pathlib import Path
 from api.jsons import JsonObject
 from tests.bench import engine_clusters as clusters
 from tests.bench import engine_deciding as deciding
+from tests.bench import engine_gangs as asking
 from tests.bench import engine_growth as growing
 from tests.bench import engine_stock as stock
 from tests.bench.engine_clock import CLOCKS, Clock, pinned, said
@@ -50,7 +51,12 @@ def decisions(size: Size, full: float, clock: Clock) -> list[Row]:
         said(f"{where}: {measure.what}")
         decided = deciding.decide(there, measure.asked(), clock)
         rows += deciding.rows(f"{where}: {measure.what}", decided, measure.budget)
-    return rows
+    said(f"{where}: after an event")
+    asked = deciding.single(asking.nested_gangs(size.times))
+    decided = deciding.decide_after(stock.after_events(size.nodes, full), asked, clock)
+    return rows + deciding.rows(
+        f"{where}: {deciding.NESTED}, after an event", decided, deciding.ONE_GANG
+    )
 
 
 def main(arguments: Sequence[str] | None = None, directory: Path = OUTPUT) -> None:

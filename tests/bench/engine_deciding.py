@@ -1,7 +1,7 @@
 """What it takes to decide: single gangs, batches, large gangs, and gangs that are hopeless."""
 
 import gc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -66,6 +66,23 @@ def decide(taken: Snapshot, asked: Sequence[Sequence[GangRequest]], clock: Clock
     pods = [floors.asked(taken, batch) for batch in asked]
     floor = each([partial(floors.greedy, free, some) for some in pods], clock)
     return Decided(ours, floor, plans)
+
+
+def decide_after(
+    taken: Iterator[Snapshot], asked: Sequence[Sequence[GangRequest]], clock: Clock
+) -> Decided:
+    """Decide each batch on a snapshot of its own, as there is after an event."""
+    plans: list[Plan] = []
+    seconds = []
+    gc.collect()
+    for snapshot, batch in zip(taken, asked, strict=False):
+        begun = clock()
+        plans.append(cycle.plan(snapshot, batch))
+        seconds.append(clock() - begun)
+    free = floors.columns(snapshot)
+    pods = [floors.asked(snapshot, batch) for batch in asked]
+    floor = each([partial(floors.greedy, free, some) for some in pods], clock)
+    return Decided(Taken(seconds[0], tuple(seconds[1:])), floor, plans)
 
 
 def rows(what: str, decided: Decided, budget: Budget | None) -> list[Row]:

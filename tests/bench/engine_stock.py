@@ -1,9 +1,10 @@
 """What it takes to know the cluster: a snapshot from scratch, one pod event, and memory."""
 
 import gc
+import itertools
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -83,6 +84,19 @@ def _after(stock: Stock, pod: Pod, clock: Clock) -> float:
     begun = clock()
     stock.snapshot()
     return clock() - begun
+
+
+def after_events(nodes: int, full: float) -> Iterator[Snapshot]:
+    """Snapshots of one stock, each when a pod has gone and another has come since the last."""
+    pods = clusters.pods(clusters.tenants(nodes, full))
+    stock = stocked(clusters.nodes(nodes), pods)
+    away: Pod | None = None
+    for pod in itertools.cycle(pods):
+        stock.drop((pod.metadata.namespace, pod.metadata.name))
+        if away is not None:
+            arrive(stock, away)
+        away = pod
+        yield stock.snapshot()
 
 
 def rows(nodes: int, full: float, clock: Clock, times: int) -> list[Row]:

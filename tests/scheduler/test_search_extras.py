@@ -74,6 +74,14 @@ def test_fragmentation_counts_what_extras_fill() -> None:
     assert placement.fragmentation > 0
 
 
+def test_fragmentation_is_that_of_the_gang_not_of_its_extras() -> None:
+    snapshot = build(racks(1, 1, 1, 3), [], LEVELS)
+    some = GangRequest("team", "a", wants("a", 1), (extra("a", 1),))
+    every = GangRequest("team", "a", wants("a", 2))
+    (one,), (other,) = (cycle.plan(snapshot, [gang]).placements for gang in (some, every))
+    assert one.fragmentation == other.fragmentation > 0
+
+
 def test_extras_prefer_the_zone_that_is_preferred() -> None:
     snapshot = build(racks(3, 1, 1, 2), [], LEVELS)
     anchors = (Anchor("n-2-0-0-0", "a"),)
