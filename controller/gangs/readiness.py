@@ -42,8 +42,7 @@ def is_ready(view: GangView) -> bool:
         return True
     groups = view.gang.spec.pod_groups
     return view.gang.initialized and all(
-        sum(m.pod.containers_ready for m in view.of_clique(group.name)) >= group.min_replicas
-        for group in groups
+        sum(m.up for m in view.of_clique(group.name)) >= group.min_replicas for group in groups
     )
 
 

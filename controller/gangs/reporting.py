@@ -100,7 +100,7 @@ def _behind(view: GangView) -> str:
     behind = [
         group.name
         for group in view.gang.spec.pod_groups
-        if sum(m.pod.containers_ready for m in view.of_clique(group.name)) < group.min_replicas
+        if sum(m.up for m in view.of_clique(group.name)) < group.min_replicas
     ]
     more = f" and {len(behind) - _FEW} more" if len(behind) > _FEW else ""
     return f"below the minimum: {', '.join(behind[:_FEW])}{more}" if behind else ""
@@ -130,7 +130,7 @@ def _runs(view: GangView) -> bool:
     asked = [group for group in view.gang.spec.pod_groups if group.pod_references]
     # Before all is made, that a gang refers to nothing says nothing.
     return bool(asked or view.gang.initialized) and all(
-        sum(m.pod.status.phase == "Running" for m in view.of_clique(group.name))
+        sum(m.pod.status.phase in ("Running", "Succeeded") for m in view.of_clique(group.name))
         >= max(1, group.min_replicas)
         for group in asked
     )

@@ -64,6 +64,11 @@ class Member:
         """Whether kube-scheduler has given it a node."""
         return bool(self.pod.spec.node_name)
 
+    @property
+    def up(self) -> bool:
+        """Whether its containers are ready, or have done what they were made for."""
+        return self.pod.containers_ready or self.pod.finished
+
 
 @dataclass(frozen=True)
 class GangView:
@@ -150,7 +155,7 @@ class GangView:
 def members_of(
     gang: Gang, pods: Mapping[Key, Pod], cliques: Mapping[str, PodClique]
 ) -> tuple[Member, ...]:
-    """Find the gang's pods that exist, are not going away and have not ended.
+    """Find the gang's pods that exist, are not going away and have not failed.
 
     A pod belongs if the gang refers to it and it is controlled by the PodClique of that name which
     belongs to the gang's owner: a label is a claim that anybody can make.
@@ -160,7 +165,8 @@ def members_of(
     found: dict[SlotKey, Member] = {}
     for group, key in gang.references():
         pod = pods.get(key)
-        if pod is None or pod.finished or pod.metadata.deletion_timestamp is not None:
+        # One that is done keeps its place; nobody makes another.
+        if pod is None or pod.failed or pod.metadata.deletion_timestamp is not None:
             continue
         clique = cliques.get(group.name)
         if clique is None or pod.metadata.controller_uid != clique.metadata.uid:

@@ -14,6 +14,7 @@ from api.streams import Condition, Pod
 from controller.gangs import booking, watching
 from controller.gangs.deciding import (
     Abandon,
+    Close,
     Evict,
     Extend,
     Lift,
@@ -196,3 +197,15 @@ def test_pods_that_nobody_has_given_time_are_given_some() -> None:
     old = reservation(TWO, State.BOUND, bind_by=None)
     assert next_step(seen([bound(0), stuck(1)], old), LATE) == Extend(old)
     assert next_step(seen([bound(0), bound(1)], old), LATE) == Wait(names.REASON_BOUND)
+
+
+def test_a_pod_that_is_done_keeps_its_place_in_a_gang_that_is_still_starting() -> None:
+    done = msgspec.structs.replace(
+        bound(0), status=msgspec.structs.replace(bound(0).status, phase="Succeeded")
+    )
+    booked = reservation(TWO, State.LIFTING)
+    assert next_step(seen([done, bound(1)], booked), NOW) == Close(booked)
+    failed = msgspec.structs.replace(
+        done, status=msgspec.structs.replace(done.status, phase="Failed")
+    )
+    assert isinstance(next_step(seen([failed, bound(1)], booked), NOW), Wait)
