@@ -256,6 +256,23 @@ def test_a_paused_update_does_nothing_and_goes_on_where_it_was() -> None:
     assert fleet.images() == {"demo-0-decode": ["new", "old", "old"]}
 
 
+def test_a_podclique_without_pods_says_that_it_follows_only_what_it_was_given() -> None:
+    def followed() -> str:
+        there = fleet.view.cliques["demo-0-decode"].status
+        return there.current_pod_clique_set_generation_hash
+
+    fleet = Fleet.running(spec_of(clique("decode", 2)))
+    before = followed()
+    fleet.scale("demo-0-decode", 0)
+    fleet.edit(spec_of(clique("decode", 2), image="two", paused=True))
+    fleet.settle()
+    assert fleet.view.status.current_generation_hash != before
+    assert followed() == before
+    fleet.edit(spec_of(clique("decode", 2), image="two"))
+    fleet.settle()
+    assert followed() == fleet.view.status.current_generation_hash
+
+
 def test_on_delete_changes_templates_everywhere_and_deletes_nothing() -> None:
     parts = (clique("router", 2), clique("leader", 1), clique("worker", 1))
     fleet = Fleet.running(spec_of(*parts, groups=(GROUP,), type="OnDelete"))

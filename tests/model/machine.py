@@ -151,7 +151,10 @@ class Life(RuleBasedStateMachine):
         if share or what not in ("lose", "fail", "pause"):
             self.stage.wire.witness = lambda _: None
         edit = self._disturb(what, which, count)
-        self.allowed += len(before | between) if self.wish.rolls else 0
+        if self.wish.rolls:
+            # Pods that a copy gets while it waits for its turn are as old as the others.
+            grown = count if what == "clique" else 0
+            self.allowed += len(before | between) + grown
         self._step(edit, share, after, fresh=False)
 
     async def _for_a_while(self, rounds: int) -> None:

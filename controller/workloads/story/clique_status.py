@@ -29,11 +29,15 @@ class Counts:
     up: int = 0  # all containers ready, whatever readiness gates say
     gated: int = 0
     updated: int = 0  # made from the newest template
+    given: bool = False  # whether their PodClique has that template
     failing: int = 0  # crashed or started, and not up
 
 
 def count(pods: Iterable[Pod], newest: str) -> Counts:
-    """Count pods; those whose label has the hash `newest` follow the newest template."""
+    """Count pods; those whose label has the hash `newest` follow the newest template.
+
+    It is empty where their PodClique has not been given that template.
+    """
     there = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     working = [pod for pod in there if not pod.failed]
     scheduled = [pod for pod in working if pod.spec.node_name]
@@ -46,6 +50,7 @@ def count(pods: Iterable[Pod], newest: str) -> Counts:
         up=len(up),
         gated=sum(bool(pod.spec.scheduling_gates) for pod in working),
         updated=sum(_hash(pod) == newest for pod in there),
+        given=bool(newest),
         completed=sum(pod.completed for pod in scheduled),
         failing=sum(
             _failing(pod) for pod in scheduled if not pod.containers_ready and not pod.completed
@@ -88,7 +93,8 @@ def status(
     meta = clique.metadata
     updating = update is not None and update.update_ended_at is None
     complete = counts.working == counts.there == clique.spec.replicas
-    followed = complete and not updating and counts.updated == counts.there
+    current = counts.given and counts.updated == counts.there
+    followed = complete and not updating and current
     said = {
         "observed_generation": (
             meta.generation if complete and not told.errors else before.observed_generation
