@@ -272,6 +272,14 @@ def gpu_set(name: str, replicas: int) -> JsonObject:
     }
 
 
+def as_the_driver_makes(name: str) -> JsonObject:
+    """The template of a domain's channels, without which no pod of the domain is placed."""
+    return {
+        "apiVersion": CLAIM_TEMPLATES.api_version, "kind": CLAIM_TEMPLATES.kind,
+        "metadata": {"name": name}, "spec": {"spec": {"devices": {}}},
+    }  # fmt: skip
+
+
 async def test_each_replica_has_a_compute_domain_as_long_as_it_has_pods(
     nvlink: None, cluster: Cluster, kubectl: Kubectl
 ) -> None:
@@ -280,6 +288,8 @@ async def test_each_replica_has_a_compute_domain_as_long_as_it_has_pods(
     space = "kube-system"
     system = Cluster(cluster.client, space)
     person = Kubectl(kubectl.binary, kubectl.kubeconfig, space)
+    for replica in range(2):
+        person.apply(as_the_driver_makes(f"wide-{replica}-nv"))
     person.apply(gpu_set("wide", 2))
     try:
 
@@ -311,6 +321,8 @@ async def test_each_replica_has_a_compute_domain_as_long_as_it_has_pods(
         assert left.items == [], "its domain went before its pods"
     finally:
         person.delete("wide")
+        for replica in range(2):
+            await system.client.delete(CLAIM_TEMPLATES, f"wide-{replica}-nv", space)
     await until_left(system, COMPUTE_DOMAINS, "all domains gone")
 
     async def set_is_gone() -> bool | None:
