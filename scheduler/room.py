@@ -3,12 +3,13 @@
 A Room begins as a snapshot and is spent gang by gang. Searching takes nothing from it: what a
 search finds is spent at once when it is done, or never. Columns that gangs ask for are kept: those
 of the untouched snapshot as long as it lives, those of a Room by counting again what was touched.
+The next snapshot of the same stock takes them over in the same way.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,11 +19,15 @@ from scheduler.cells import Layout, layout
 from scheduler.filters.constraints import Constraints
 from scheduler.filters.together import Seated, Seating, exclusive_keys
 from scheduler.requests import GangRequest, Kin, Spread
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Latest, Snapshot
 from scheduler.topology import Bools, Ints, Topology
 
+_MOST_MASKS: Final = 500
+_MOST_OLDER: Final = 60  # columns that are taken over from one snapshot to the next
+_WORTH: Final = 8  # counting a row again costs no more than so many counted all at once
 _MANY: Final = 1 << 30  # pods, more than any node takes; sums of it stay within 64 bits
 
+Key = TypeVar("Key")
 Need: TypeAlias = tuple[tuple[int, int], ...]
 """Column and amount, by column, of everything that is asked for."""
 
@@ -70,16 +75,74 @@ def column_of(where: Layout, values: Ints) -> Column:
 class _Known:
     """What was worked out of a snapshot that nobody has spent anything of."""
 
-    free: Ints | None = None
-    names: list[str] = field(default_factory=list)
+    free: Ints
+    capacity: Ints
+    row_of: Mapping[str, int]
+    resources: tuple[str, ...]
+    names: list[str]
     masks: list[Bools] = field(default_factory=list)
     number: dict[bytes, int] = field(default_factory=dict)
     mask_of: dict[Constraints, int] = field(default_factory=dict)
     columns: dict[tuple[Shape, Layout], Column] = field(default_factory=dict)
     totals: dict[Layout, Column] = field(default_factory=dict)
+    # Those of the snapshot before, with the rows that have changed since.
+    older: dict[tuple[Shape, Layout], tuple[Column, Ints]] = field(default_factory=dict)
+    older_totals: dict[Layout, tuple[Column, Ints]] = field(default_factory=dict)
 
 
 _known: WeakKeyDictionary[Snapshot, _Known] = WeakKeyDictionary()
+_last: WeakKeyDictionary[Latest, _Known] = WeakKeyDictionary()
+
+
+def _knowing(snapshot: Snapshot) -> _Known:
+    """Give what is known of a snapshot; of a new one at first what was known of that before it."""
+    found = _known.get(snapshot)
+    if found is None:
+        before = _last.get(snapshot.latest)
+        found = _after(before, snapshot) if before is not None else None
+        if found is None:
+            # Columns are read far more often than rows.
+            free = np.asfortranarray(snapshot.free)
+            names = [node.metadata.name for node in snapshot.nodes]
+            found = _Known(free, snapshot.capacity, snapshot.row_of, snapshot.resources, names)
+        _known[snapshot] = _last[snapshot.latest] = found
+    return found
+
+
+def _after(before: _Known, snapshot: Snapshot) -> _Known | None:
+    """Take over what was known if rows and columns mean the same, and it has not become much."""
+    same = before.row_of is snapshot.row_of and before.resources == snapshot.resources
+    if not same or len(before.masks) > _MOST_MASKS:
+        return None
+    differ = (before.free != snapshot.free).any(axis=1)
+    if before.capacity is not snapshot.capacity:
+        differ |= (before.capacity != snapshot.capacity).any(axis=1)
+    rows = np.flatnonzero(differ)
+    found = replace(
+        before,
+        free=before.free.copy(order="F"),
+        capacity=snapshot.capacity,
+        mask_of={},
+        columns={},
+        totals={},
+        older=_grown(before.older, before.columns, rows),
+        older_totals=_grown(before.older_totals, before.totals, rows),
+    )
+    found.free[rows] = snapshot.free[rows]
+    return found
+
+
+def _grown(
+    older: Mapping[Key, tuple[Column, Ints]], columns: Mapping[Key, Column], rows: Ints
+) -> dict[Key, tuple[Column, Ints]]:
+    """Keep those asked for last, unless there is so much to count again that it saves nothing."""
+    found = {
+        key: (column, np.union1d(since, rows))
+        for key, (column, since) in older.items()
+        if (since.size + rows.size) * _WORTH < len(column.values)
+    }
+    found |= {key: (column, rows) for key, column in columns.items()}
+    return dict(list(found.items())[-_MOST_OLDER:])
 
 
 @dataclass(eq=False)
@@ -96,10 +159,7 @@ class Room:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self._known = _known.setdefault(snapshot, _Known())
-        if self._known.free is None:
-            # Columns are read far more often than rows.
-            self._known.free = np.asfortranarray(snapshot.free)
+        self._known = _knowing(snapshot)
         self.free = self._known.free.copy(order="F")  # rows x columns
         self.devices = snapshot.devices
         self.seating = Seating(snapshot.masks)
@@ -111,8 +171,6 @@ class Room:
         self._kept: dict[str, list[tuple[Kin, list[int]]]] = {}  # by namespace
         self._kept_among: dict[Hashable, _Kept] = {}
         self.choosy = False  # whether somebody placed minds who is near
-        if not self._known.names:
-            self._known.names += [node.metadata.name for node in snapshot.nodes]
         self.names = self._known.names
 
     @property
@@ -193,7 +251,7 @@ class Room:
         key = shape, where
         found = self._columns.get(key)
         if found is None:
-            base = self._known.columns.get(key)
+            base = self._known.columns.get(key) or self._older(shape, where)
             if base is None:
                 base = column_of(where, _by_position(where, self._fitting(shape)))
                 base.seen = len(self._touched)
@@ -206,6 +264,25 @@ class Room:
             rows = self._since(found)
             fits = slots(self.free[rows], shape.need) * self._known.masks[shape.mask][rows]
             found.put(where, where.topology.position[rows], fits)
+        return found
+
+    def _older(self, shape: Shape, where: Layout) -> Column | None:
+        """Bring the column of the snapshot before up to date, if there is one."""
+        known = self._known
+        before, rows = known.older.pop((shape, where), (None, None))
+        if before is None or rows is None:
+            return None
+        found = known.columns[shape, where] = before.copy()
+        fits = slots(known.free[rows], shape.need) * known.masks[shape.mask][rows]
+        found.put(where, where.topology.position[rows], fits)
+        return found
+
+    def _older_totals(self, where: Layout) -> Column | None:
+        before, rows = self._known.older_totals.pop(where, (None, None))
+        if before is None or rows is None:
+            return None
+        found = self._known.totals[where] = before.copy()
+        found.put(where, where.topology.position[rows], self._total_of(self._known.free, rows))
         return found
 
     def _fitting(self, shape: Shape) -> Ints:
@@ -221,9 +298,9 @@ class Room:
         """
         found = self._totals.get(where)
         if found is None:
-            base = self._known.totals.get(where)
+            base = self._known.totals.get(where) or self._older_totals(where)
             if base is None:
-                base = column_of(where, _by_position(where, self._total_of(None)))
+                base = column_of(where, _by_position(where, self._total_of(self.free)))
                 base.seen = len(self._touched)
                 if not base.seen:
                     self._known.totals[where] = base
@@ -232,7 +309,7 @@ class Room:
             if found is self._known.totals.get(where):
                 found = self._totals[where] = found.copy()
             rows = self._since(found)
-            found.put(where, where.topology.position[rows], self._total_of(rows))
+            found.put(where, where.topology.position[rows], self._total_of(self.free, rows))
         return found
 
     def spend(self, taken: Mapping[int, Iterable[tuple[Need, int]]]) -> None:
@@ -277,15 +354,15 @@ class Room:
         return replicas + kept.replicas, rows + kept.rows
 
     def _since(self, column: Column) -> Ints:
-        rows = np.array(sorted(set(self._touched[column.seen :])), dtype=np.int64)
+        rows = np.unique(np.array(self._touched[column.seen :], dtype=np.int64))
         column.seen = len(self._touched)
         return rows
 
-    def _total_of(self, rows: Ints | None) -> Ints:
-        """The rows of `totals`, or all of them."""
+    def _total_of(self, free: Ints, rows: Ints | None = None) -> Ints:
+        """The rows of `totals`, or all of them, by what is free."""
         if rows is None:
-            rows = np.arange(len(self.free))
-        free = self.free[rows, : self.resources]
+            rows = np.arange(len(free))
+        free = free[rows, : self.resources]
         found = np.empty((len(free), self.resources + 3), dtype=np.int64)
         np.maximum(free, 0, out=found[:, :-3])
         found[:, -3] = found[:, :-3][:, self.devices].sum(axis=1)
