@@ -3,15 +3,16 @@
 Only rows that the search touches are kept apart from the Room's columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
 from scheduler.cells import Layout
-from scheduler.room import Column, Need, Room
+from scheduler.room import Column, Room
 from scheduler.search.tree import Kind
 from scheduler.topology import Bools, Ints
 
@@ -72,13 +73,20 @@ class Board:
         self.totals = room.totals(where)
         self.needs = [kind.shape.need for kind in kinds]
         self.put: list[tuple[int, int, int]] = []  # position, kind, count
-        devices = room.devices.nonzero()[0].tolist()
-        self.demand = [sum([amount for at, amount in need if at in devices]) for need in self.needs]
+        self._devices = room.devices.nonzero()[0].tolist()
+        self.demand = [
+            sum([amount for at, amount in need if at in self._devices]) for need in self.needs
+        ]
         self._there: dict[int, _There] = {}  # touched positions
         self._stale: dict[int, None] = {}  # those whose slots are to be counted again
         self._stacked: dict[int, Ints] = {}
         # Slots that are lost to what was put, by kind, of touched cells of each depth.
         self._lost: list[dict[int, Counts]] = [{} for _ in where.depths]
+
+    @cached_property
+    def _scarcest(self) -> list[list[tuple[int, int]]]:
+        """Needs by kind, with what runs out first before the rest."""
+        return [sorted(need, key=lambda each: each[0] not in self._devices) for need in self.needs]
 
     def fresh(self, depth: int, cell: int) -> bool:
         """Whether nothing was put into the cell since all of it was last undone."""
@@ -129,7 +137,7 @@ class Board:
             for position in range(start, stop):
                 there = self._there.get(position)
                 if there is not None:
-                    found[position - start] = _fitting(there, kind, self.needs[kind])
+                    found[position - start] = _fitting(there, kind, self._scarcest[kind])
                     spare[position - start] = there.spare
         return found, spare
 
@@ -180,7 +188,7 @@ class Board:
         at = self.where.depths[-1].at_list
         for position in self._stale:
             there = self._there[position]
-            slots = [_fitting(there, kind, need) for kind, need in enumerate(self.needs)]
+            slots = [_fitting(there, kind, need) for kind, need in enumerate(self._scarcest)]
             lost = [n - m for n, m in zip(there.slots, slots, strict=True)]
             there.slots = slots
             some = by_cell.get(at[position])
@@ -203,15 +211,19 @@ class _There:
     slots: Counts  # that it takes now, or took when that was last counted
 
 
-def _fitting(there: _There, kind: int, need: Need) -> int:
+def _fitting(there: _There, kind: int, need: Sequence[tuple[int, int]]) -> int:
     """How many pieces of a kind fit there now."""
     most = there.first[kind]
-    if most:
-        free = there.free
-        for at, amount in need:
-            fits = free[at] // amount
-            most = min(most, fits)
-    return most if most > 0 else 0
+    if not most:
+        return 0
+    free = there.free
+    for at, amount in need:
+        left = free[at]
+        if left < amount:
+            return 0
+        if left < amount * most:
+            most = left // amount
+    return most
 
 
 def _sum(one: Counts, other: Counts) -> Counts:

@@ -155,9 +155,9 @@ class Filler:
         if not fits.any():
             return -1
         free = self._board.totals.sums[depth][first:last, -3]
-        fits *= np.minimum(
-            1.0, free / np.maximum(load, 1.0), where=load > 0, out=np.ones_like(load)
-        )
+        share = np.minimum(1.0, free / np.maximum(load, 1.0))
+        share[load <= 0] = 1.0
+        fits *= share
         total = sum(n * size for n, size in zip(wanted, self._sizes, strict=True))
         pull = self._pull.cells(depth, first, last)
         enough = fits >= total
