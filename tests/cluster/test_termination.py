@@ -173,7 +173,11 @@ async def test_a_replica_that_lacks_its_minimum_is_made_anew_and_the_other_is_no
     after = await renewed(cluster, "pair", before, pods_of(before, "pair-1-a", "pair-1-b"), 2)
     await over(cluster, PODCLIQUES, "pair-1-b")
     assert changed(before.gangs, after.gangs) == {"pair-1"}
-    (note,) = await told(cluster, "PodCliqueSetReplicaDeleteSuccessful")
+
+    async def notes() -> list[str] | None:
+        return await told(cluster, "PodCliqueSetReplicaDeleteSuccessful") or None
+
+    (note,) = await cluster.until(notes, "an Event, which is written beside all other work")
     assert note.startswith("replica 1 has lacked its minimum since ")
 
 

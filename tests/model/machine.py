@@ -67,6 +67,7 @@ class Life(RuleBasedStateMachine):
         self.sound = False
         self.allowed = 0  # pods that may be deleted in this step
         self.victims: set[str] = set()
+        self.struck: list[str] = []  # the clique that a mishap befell during an update
         self.broken: list[str] = []
         self.seen = Seen()
 
@@ -171,6 +172,7 @@ class Life(RuleBasedStateMachine):
             case "lose" | "fail" if pods:
                 name = str(part(pods[which % len(pods)], "metadata")["name"])
                 self.victims.add(name)
+                self.struck = [clique_of(pods[which % len(pods)])]
                 if what == "lose":
                     self.stage.player.delete(PODS, name)
                 else:
@@ -212,6 +214,8 @@ class Life(RuleBasedStateMachine):
         if image_of(pod) == self.wish.image:
             self.broken.append(f"{target.name} was deleted although it was new")
         up = Counter(clique_of(each) for each in self.stage.player.pods() if is_up(each))
+        # No replica's update waits for another that was struck before its turn.
+        up.update(struck for struck in self.struck if struck[:4] != clique_of(pod)[:4])
         down = [*self.wish.lacking(clique_of(pod), up)]
         if down:
             self.broken.append(f"{target.name} was deleted while {down} were down: {up}")
@@ -359,6 +363,7 @@ class Life(RuleBasedStateMachine):
         assert not self.broken, self.broken
         self.allowed = 0
         self.victims.clear()
+        self.struck.clear()
         self.wish.settle()
 
     @invariant()
