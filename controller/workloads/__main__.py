@@ -26,8 +26,11 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
     )
     async with asyncio.TaskGroup() as group:
         for kind, cache in known.all.items():
-            waits = kind in OPTIONAL
-            group.create_task(serving.follow(client, kind, cache) if waits else cache.run())
+            group.create_task(
+                serving.follow(client, kind, cache, reconciler.look_at_all)
+                if kind in OPTIONAL
+                else cache.run()
+            )
         there = [known.all[kind] for kind in (*NEEDED, *await serving.served(client, OPTIONAL))]
         for cache in there:
             await cache.synced()

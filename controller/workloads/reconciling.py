@@ -128,6 +128,10 @@ class Reconciler:
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
 
+    def look_at_all(self) -> None:
+        """Look at every set again, as something that any of them may have is known only now."""
+        self._holdings.wake_all()
+
     async def _leave_alone(
         self, key: Key, meta: Meta, status: PodCliqueSetStatus, trouble: Trouble
     ) -> None:

@@ -1,6 +1,7 @@
 """Kinds that not every cluster serves: followed from when they are."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from controller.workloads.caches import AnyCache
@@ -16,11 +17,20 @@ async def served(client: Client, kinds: Sequence[Resource]) -> list[Resource]:
     return [kind for kind in kinds if await _is_served(client, kind)]
 
 
-async def follow(client: Client, kind: Resource, cache: AnyCache) -> None:
-    """Run a kind's cache, from when it is served."""
+async def follow(
+    client: Client, kind: Resource, cache: AnyCache, known: Callable[[], None]
+) -> None:
+    """Run a kind's cache, from when it is served; `known` is called once it shows what there is.
+
+    What we made before that, the cache has from the answers to our writes, and tells nobody of it
+    when it is listed.
+    """
     while not await _is_served(client, kind):
         await client.clock.sleep(PROBE_EVERY)
-    await cache.run()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cache.run())
+        await cache.synced()
+        known()
 
 
 async def _is_served(client: Client, kind: Resource) -> bool:
