@@ -5,7 +5,7 @@ a few cells at a time. Cells that are alike count as one. Where no cell is left 
 impossible; else it may have been overlooked, and the budget says so.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -47,14 +47,25 @@ class Scour(Generic[Found]):
         `order` is that of kinds to begin with, `sizes` say how large a piece of each kind is.
         """
         with self._budget.only(self._budget.left // 2):
-            found = self._filled(order)
+            found = self._filled(order, self._depths())
         if found is None:
             with self._budget.only(self._budget.left * 3 // 4):
-                found = self._solved()
+                found = self._solved(self._depths())
         if found is None and self._left():
             found = self._shaken(sizes)
         self._budget.cut |= found is None and self._left()
         return found
+
+    def lightly(self, order: Sequence[int]) -> Found | None:
+        """Find a place in a small cell; that there is none says nothing."""
+        small = [depth for depth in self._depths() if self._small(depth)]
+        with self._budget.only(self._budget.left // 2):
+            found = self._filled(order, small)
+        return found or self._solved(small)
+
+    def _small(self, depth: int) -> bool:
+        cells = self._board.where.depths[depth]
+        return int((cells.stops - cells.starts).max(initial=0)) <= SMALL
 
     def _candidates(self, depth: int) -> list[Candidate]:
         found = self._at.get(depth)
@@ -72,10 +83,10 @@ class Scour(Generic[Found]):
         root = self._tree.root.depth
         return any((root, each.cell) not in self._excluded for each in self._candidates(root))
 
-    def _filled(self, order: Sequence[int]) -> Found | None:
+    def _filled(self, order: Sequence[int], depths: Iterable[int]) -> Found | None:
         filler = Filler(self._board, order, self._pull, closely=self._closely, exactly=True)
         failed: set[int] = set()
-        for depth in self._depths():
+        for depth in depths:
             for each in self._candidates(depth):
                 if self._budget.out:
                     return None
@@ -88,12 +99,12 @@ class Scour(Generic[Found]):
                 failed.add(look)
         return None
 
-    def _solved(self) -> Found | None:
+    def _solved(self, depths: Iterable[int]) -> Found | None:
         """Look at single cells exactly."""
         runs = [cells.runs for cells in self._board.where.depths]
         todo = [
             (depth, each.cell)
-            for depth in self._depths()
+            for depth in depths
             for each in self._candidates(depth)
             if runs[depth][each.cell][1] - runs[depth][each.cell][0] <= SMALL
         ]

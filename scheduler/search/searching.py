@@ -27,6 +27,7 @@ from scheduler.topology import Bools
 
 _TRIED: Final = 6  # cells of a depth that are filled greedily before something else is tried
 _LIGHTLY: Final = 1  # where all that is at stake is a wish
+_FOR_A_WISH: Final = 1_500  # steps for all other cells then
 
 
 @dataclass(frozen=True)
@@ -143,12 +144,16 @@ class Search:
         return Closely(self._board, question.pull, Likeness(self._board) if alike else None)
 
     def _scoured(self) -> Found | None:
-        """Go through all cells, if this is worth it."""
-        if not self._thorough:
-            return None
+        """Go through all cells; if all that is at stake is a wish, not for long."""
         board, question = self._board, self._question
         scour = Scour(board, self._tree, question.pull, self._accepted, self._closely)
-        return scour.run(next(self._orders()), self._sizes)
+        order = next(self._orders())
+        if self._thorough:
+            return scour.run(order, self._sizes)
+        if self.futile:
+            return None
+        with self.budget.only(_FOR_A_WISH):
+            return scour.lightly(order)
 
     def _candidates(self, depth: int) -> list[Candidate]:
         found = self._chosen.get(depth)

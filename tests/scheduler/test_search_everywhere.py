@@ -132,3 +132,10 @@ def test_no_more_steps_are_taken_than_there_are(steps: int) -> None:
     spent = [*(p.steps for p in made.placements), *(r.steps for r in made.refusals)]
     assert len(spent) == 1
     assert spent[0] <= steps
+
+
+def test_a_wish_is_kept_in_one_rack_among_hundreds_that_will_not_do() -> None:
+    gang = GangRequest("team", "g", BOTH["devices"], near=Closeness(preferred=RACK))
+    dice = Random(9)  # noqa: S311 - draws questions, guards no secret
+    left = [[dice.choice((66, 68, 70, 72)) for _ in range(4)] for _ in range(40)]
+    assert racks_of(cycle.plan(cluster(300, 150, left), [gang])) == {"150"}
