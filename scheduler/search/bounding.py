@@ -39,11 +39,11 @@ def times(board: Board, counts: Counts, depth: int, among: Bools | None = None) 
         counted = _counted(board, counts, at, near)
         if counted is None:
             continue
-        for worth in _worths(counted.amounts, counted.levels):
-            asked = sum(w * count for w, count in zip(worth, counted.counts, strict=True))
-            table = np.array(_best(counted.amounts, worth, counted.most + 1))
-            room: Ints = cells.sums(table[counted.free]) // asked
-            found = room if found is None else np.minimum(found, room)
+        worths = np.array(list(_worths(counted.amounts, counted.levels)), dtype=np.int64)
+        there = _best(counted.amounts, worths, counted.most + 1)[:, counted.free]
+        asked = worths @ np.array(counted.counts)
+        room = (np.add.reduceat(there, cells.starts, axis=1) // asked[:, None]).min(axis=0)
+        found = room if found is None else np.minimum(found, room)
     return found
 
 
@@ -107,14 +107,16 @@ def _worths(amounts: Sequence[int], levels: Sequence[int]) -> Iterator[list[int]
             yield [whole // n if n else whole for n in fits]
 
 
-def _best(amounts: Sequence[int], worth: Sequence[int], size: int) -> list[int]:
-    """What the best mix is worth, for each number of free devices."""
-    best = [0] * size
-    for free in range(1, size):
-        best[free] = best[free - 1]
-        for amount, value in zip(amounts, worth, strict=True):
-            if amount <= free:
-                best[free] = max(best[free], best[free - amount] + value)
+def _best(amounts: Sequence[int], worths: Ints, size: int) -> Ints:
+    """What the best mix is worth, in each way to count, for each number of free units."""
+    best = np.zeros((len(worths), size), dtype=np.int64)
+    for kind, amount in enumerate(amounts):
+        some, value = amount, worths[:, kind : kind + 1]
+        # One more or none, then two, then four: together as many as there may be.
+        while some < size:
+            more = best[:, :-some] + value
+            np.maximum(best[:, some:], more, out=best[:, some:])
+            some, value = 2 * some, 2 * value
     return best
 
 

@@ -53,7 +53,7 @@ class Filler:
         """Put all of a part into the cell, or nothing; `split` if no single cell in it will do."""
         mark = len(self._board.put)
         counts, parts = opened(part, depth, len(self._sizes))
-        if not self._lets(part, depth, cell):
+        if not self._lets(part, depth, cell, whole_gang=split):
             return False
         if not split and depth < self._board.where.deepest and self._one(part, depth, cell):
             return True
@@ -135,13 +135,13 @@ class Filler:
                 return False
         return self.whole(part, depth, cell)
 
-    def _lets(self, part: Part, depth: int, cell: int) -> bool:
+    def _lets(self, part: Part, depth: int, cell: int, *, whole_gang: bool) -> bool:
         if part.depth == depth and (
             part.pin not in (-1, cell) or (depth and not self._board.where.depths[depth].real[cell])
         ):
             return False
         doubted = self._exactly or self._failures.get(id(part), 0) >= _PATIENCE
-        if doubted and part.depth == depth and not self._closely.may(part)[cell]:
+        if doubted and not whole_gang and part.depth == depth and not self._closely.may(part)[cell]:
             return False
         capacity = self._board.capacity(depth, cell)
         return all(capacity[kind] >= count for kind, count in part.total)
