@@ -87,7 +87,10 @@ def gang_of(labels: dict[str, str]) -> str:
 async def _create(
     client: Client, resource: Resource, bodies: Iterable[JsonObject], space: str
 ) -> None:
-    requests = [partial(client.create, resource, body, space) for body in bodies]
+    async def make(body: JsonObject) -> None:
+        await client.create(resource, body, space)
+
+    requests = [partial(make, body) for body in bodies]
     for error in await pace.all_of(requests, AT_ONCE):
         raise error
 
