@@ -195,16 +195,23 @@ class Stock:
         """List the DaemonSets whose pods are expected."""
         return iter(self._daemonsets.values())
 
-    def overdrawn(self, name: str) -> frozenset[str]:
-        """Name the resources of which more is spoken for on a node than it has."""
+    def overdrawn(self, name: str, leaving: Set[Hashable] = frozenset()) -> frozenset[str]:
+        """Name the resources of which more is spoken for on a node than it has.
+
+        Holds of those that are `leaving` do not count, unless a DaemonSet makes another at once.
+        """
         spot = self._spots.get(name)
         if spot is None or spot.node is None:
             return frozenset()
         spot.settle()
         asked = {*spot.taken, *(each for daemon in spot.expected for each in daemon.need)}
         resources = tuple(asked)
-        left = zip(resources, spot.free(resources), strict=True)
-        return frozenset(resource for resource, amount in left if amount < 0)
+        left = dict(zip(resources, spot.free(resources), strict=True))
+        for key in leaving & spot.holds.keys():
+            hold = spot.holds[key]
+            for resource, amount in hold.need.items() if not hold.daemon else ():
+                left[resource] += amount
+        return frozenset(resource for resource, amount in left.items() if amount < 0)
 
     def arrange(self, levels: Sequence[Levels]) -> None:
         """Order nodes by these topologies from now on."""

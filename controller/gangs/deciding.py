@@ -145,6 +145,22 @@ def deadline_of(reservation: Reservation) -> datetime:
     return datetime.fromisoformat(reservation.spec.deadline)
 
 
+def next_deadline(view: GangView, now: datetime) -> datetime | None:
+    """Say when time will have changed what the gang needs; after that, only events tell."""
+    reservation = view.reservation
+    due: datetime | None = None
+    if reservation is None:
+        return None
+    if reservation.state is State.HELD:
+        due = deadline_of(reservation)
+    elif reservation.state is State.ROLLED_BACK:
+        said = reservation.status.retry_at
+        due = datetime.fromisoformat(said) if said else None
+    elif view.unbound():
+        due = watching.bind_by(reservation)
+    return due if due is not None and due > now else None
+
+
 def abandoned(view: GangView, step: Step, refused_for: float) -> Abandon | None:
     """Decide whether a begun gang is given up, as what it lost has found no room for so long."""
     reservation = view.reservation
@@ -152,6 +168,9 @@ def abandoned(view: GangView, step: Step, refused_for: float) -> Abandon | None:
         return None  # one that has started is whoever terminates gangs to judge
     if not isinstance(step, Place) or not step.minimum or refused_for < watching.GRACE_SECONDS:
         return None
+    nodes = view.nodes_by_slot()
+    if all(nodes.get(member.slot) in view.crowded for member in step.minimum):
+        return None  # whoever is in the way is leaving
     pods = len(step.minimum)
     return Abandon(reservation, f"{pods} of its pods lost their place and there is no other")
 
@@ -194,8 +213,11 @@ def _committed(view: GangView, reservation: Reservation, now: datetime) -> Step:
     waiting = startup.unmet(view) if due else {}
     ready = tuple((member, node) for member, node in due if not startup.is_held(member, waiting))
     unwatched = bool(view.unbound()) and watching.bind_by(reservation) is None
-    if unwatched or (ready and not watching.enough_time(reservation, now)):
+    if unwatched:
         return Extend(reservation)
+    if ready and not watching.enough_time(reservation, now):
+        # More time for these would be more for the refused too, again and again.
+        return settled(view) if watching.has_refused(view) else Extend(reservation)
     if ready:
         return Lift(ready)
     stale = view.stale_slots()

@@ -128,9 +128,13 @@ class Placer:
         return self._moving.get(key, frozenset())
 
     def refused_for(self, key: Key) -> float:
-        """Say for how many seconds the gang has been refused again and again."""
+        """Say for how many seconds what the gang cannot do without was refused again and again."""
         last = self._refused.get(key)
-        return self._clock.monotonic() - last.since if last else 0.0
+        return self._clock.monotonic() - last.since if last and last.asked.minimum else 0.0
+
+    def lacks_nothing(self, key: Key) -> None:
+        """Drop what was refused: if the gang lacks something later, that is another matter."""
+        self._refused.pop(key, None)
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a gang."""

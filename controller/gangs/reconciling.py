@@ -28,7 +28,7 @@ from controller.gangs.deciding import (
     Trim,
     Wait,
     abandoned,
-    deadline_of,
+    next_deadline,
     next_step,
     settled,
 )
@@ -96,7 +96,9 @@ class Reconciler:
         self.window.inherit(
             pod.metadata.uid
             for pod in self._pods
-            if not pod.gates and not pod.spec.node_name and pinned_node(pod)
+            # The pods of DaemonSets are pinned too.
+            if self.world.is_member(pod) and not pod.gates and not pod.spec.node_name
+            if pinned_node(pod) and not watching.refused(pod) and not pod.finished
         )
 
     async def reconcile(self, key: Key) -> None:
@@ -120,12 +122,12 @@ class Reconciler:
             return
         now = self._clock.now()
         step = next_step(view, now)
-        if not isinstance(step, Lift | Extend):
-            self.window.leave(key)
+        self._forget_wishes(key, step)
         self._look_again_in_time(view, now)
         try:
             refusal = await self._take(view, step)
-            given_up = abandoned(view, step, self.placer.refused_for(key) if refusal else 0.0)
+            no_room = isinstance(refusal, NoFit)  # and not only no answer from the API server
+            given_up = abandoned(view, step, self.placer.refused_for(key) if no_room else 0.0)
             if given_up is not None:
                 await self._take(view, given_up)
             elif isinstance(step, Wait | Place):
@@ -145,30 +147,30 @@ class Reconciler:
                 *key, type(step).__name__, wait, error,
             )  # fmt: skip
 
+    def _forget_wishes(self, key: Key, step: Step) -> None:
+        """Let go of a turn and of a refusal that the gang has no use for now."""
+        if not isinstance(step, Lift | Extend):
+            self.window.leave(key)
+        if not isinstance(step, Place):
+            self.placer.lacks_nothing(key)
+
     def _look_again_in_time(self, view: GangView, now: datetime) -> None:
         """Have the gang looked at when its next deadline has passed."""
         reservation = view.reservation
         if reservation is None:
             return
-        due: datetime | None = None
-        if reservation.state is State.HELD:
-            due = deadline_of(reservation)
-        elif reservation.state is State.ROLLED_BACK:
-            said = reservation.status.retry_at
-            due = datetime.fromisoformat(said) if said else None
-        elif view.unbound():
-            due = watching.bind_by(reservation)
+        due = next_deadline(view, now)
         if due is not None:
-            left = (due - now).total_seconds()
-            # Deadlines are whole seconds. After one that has passed, what happens next tells.
-            self.queue.add_after(view.gang.key, max(left, 0.0) + 1.0)
+            # Deadlines are whole seconds.
+            self.queue.add_after(view.gang.key, (due - now).total_seconds() + 1.0)
         if reservation.state is State.LIFTING and self.placer.refused_for(view.gang.key):
             self.queue.add_after(view.gang.key, watching.GRACE_SECONDS)
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
         bound = bool(pod.spec.node_name)
-        if bound or pod.finished or isinstance(change, Deleted):
+        # One that was refused may wait for long, and need not keep others from being tried.
+        if bound or pod.finished or isinstance(change, Deleted) or watching.refused(pod):
             self.window.settled(pod.metadata.uid, bound=bound)
 
     def _try_refused_again(self) -> None:
@@ -197,24 +199,31 @@ class Reconciler:
         moving = self.placer.moving(view.gang.key)
         still = [(m, node) for m, node in lifts if m.slot not in moving]
         now = still[: self.window.grant(view.gang.key, len(still))]
-        requests = [partial(self._lift_one, m, node) for m, node in now]
+        for member, _ in now:
+            self.window.lifted(member.pod.metadata.uid)  # before anybody else asks for a turn
+        still_gated: list[str] = []
+        requests = [partial(self._lift_one, m, node, still_gated) for m, node in now]
         with self.placer.lifting(view.gang.key):
             failures = await pace.all_of(requests, LIFTS_AT_ONCE)
+        if still_gated and len(still_gated) == len(now):
+            self.window.leave(view.gang.key)  # others must not wait until it succeeds
+        for uid in still_gated:
+            self.window.settled(uid, bound=False)
         for error in failures:
             _log.info("%s/%s: a pod was not lifted: %s", *view.gang.key, error)
         if failures:
             raise failures[0]
 
-    async def _lift_one(self, member: Member, node: str) -> None:
+    async def _lift_one(self, member: Member, node: str, still_gated: list[str]) -> None:
         meta = member.pod.metadata
         if self._fenced() is None:
+            still_gated.append(meta.uid)
             return
         patch = pinning.lift(member.pod, node)
-        self.window.lifted(meta.uid)
         try:
             answer = await self._client.json_patch(PODS, meta.name, patch, meta.namespace)
         except ApiError:
-            self.window.settled(meta.uid, bound=False)
+            still_gated.append(meta.uid)
             raise
         self._pods.observe(answer)
 

@@ -48,6 +48,7 @@ class Stockroom:
         self._left_by = left_by
         self._stock = Stock(levels)
         self._changed_pods: set[Key] = set()
+        self._leaving: set[Hashable] = set()  # pods that are being deleted
         self._changed_gangs: set[Key] = set()
         self._spoken: dict[Key, Spoken] = {}
         self._speakers: dict[Key, int] = {}  # for each pod, by how many gangs' slots it is counted
@@ -91,10 +92,13 @@ class Stockroom:
         with self._without(moving):
             return self._stock.snapshot()
 
-    def overdrawn(self, node: str) -> frozenset[str]:
-        """Name the resources of which a node has less than is spoken for there by now."""
+    def overdrawn(self, node: str, *, for_good: bool = False) -> frozenset[str]:
+        """Name the resources of which a node has less than is spoken for there by now.
+
+        `for_good` leaves out pods that are being deleted, whose slot may speak for them too.
+        """
         self._catch_up()
-        return self._stock.overdrawn(node)
+        return self._stock.overdrawn(node, self._leaving if for_good else frozenset())
 
     def saved(
         self, requests: Iterable[GangRequest], moving: Set[tuple[Key, SlotKey]] = frozenset()
@@ -112,6 +116,11 @@ class Stockroom:
         self._changed_gangs.clear()
         for pod in self._changed_pods:
             self._put(pod, self._claim(pod))
+            there = self._pods.get(pod)
+            if there is not None and there.metadata.deletion_timestamp is not None:
+                self._leaving.add(pod)
+            else:
+                self._leaving.discard(pod)
         self._changed_pods.clear()
 
     def _count(self, gang: Key) -> None:

@@ -65,6 +65,11 @@ def refused(pod: Pod) -> bool:
     return bool(verdict(pod))
 
 
+def has_refused(view: GangView) -> bool:
+    """Whether pods were refused that are taken back if they are not bound in time."""
+    return any(refused(m.pod) and comes_again(m.pod) for m in view.unbound())
+
+
 def verdict(pod: Pod) -> str:
     """Give what kube-scheduler said of a pod it could not bind, or ""."""
     for condition in pod.status.conditions:

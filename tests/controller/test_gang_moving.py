@@ -15,7 +15,7 @@ from controller.gangs.placing import Answers, Placer
 from kube.client import Client
 from kube.objects import Key
 from tests.support import fakeapi
-from tests.support.clusters import node
+from tests.support.clusters import node, pod
 from tests.support.fakeapi import FakeApi
 from tests.support.gangscene import KEY, Scene, bare, encoded, gang_of, scene
 from tests.support.manualclock import LeapingClock
@@ -61,10 +61,10 @@ def see(s: Scene, pod: Pod, reserved: JsonObject) -> None:
 
 @asynccontextmanager
 async def placing(
-    s: Scene, client: Client, decided: Callable[[Key], None]
+    s: Scene, client: Client, decided: Callable[[Key], None], clock: LeapingClock | None = None
 ) -> AsyncIterator[Placer]:
     answers = Answers(decided, lambda _, __: None)
-    placer = Placer(client, LeapingClock(), s.world, s.reservations, lambda: 1, answers)
+    placer = Placer(client, clock or LeapingClock(), s.world, s.reservations, lambda: 1, answers)
     running = asyncio.create_task(placer.run())
     try:
         yield placer
@@ -206,3 +206,48 @@ async def test_who_waits_for_a_base_gang_is_woken_by_its_pods_until_it_is_bound(
         waiting = s.world.view(("default", "demo-0-g-0"))
         assert waiting is not None
         assert waiting.base_started
+
+
+async def test_what_was_refused_long_ago_does_not_count_once_the_gang_had_all_it_needs() -> None:
+    decided, clock = list[Key](), LeapingClock()
+    async with scene() as (s, _, client), placing(s, client, decided.append, clock) as placer:
+        see(s, member("a", 0), booked("n-gone", "1", State.LIFTING, 4))
+        s.nodes.observe(encoded(node("n1", ready=False), 6))
+        placer.ask(*s.asked())
+        await eventually(lambda: bool(decided), "it was refused")
+        clock.skip(60)
+        assert placer.refused_for(KEY) >= 60
+        placer.lacks_nothing(KEY)
+        assert placer.refused_for(KEY) == 0
+        assert placer.ask(*s.asked()) is None, "it is asked again"
+
+
+async def test_extras_that_were_refused_do_not_count_against_the_minimum() -> None:
+    decided, clock = list[Key](), LeapingClock()
+    async with scene() as (s, _, client), placing(s, client, decided.append, clock) as placer:
+        see(s, member("a", 0, gated=False, node="n1"), booked("n1", "1", State.BOUND, 4))
+        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", ["a-0", "a-1"], 6)))
+        s.pods.observe(encoded(member("a", 1), 7))
+        s.nodes.observe(encoded(node("n1", ready=False), 8))
+        seen, place = s.asked()
+        assert not place.minimum
+        placer.ask(seen, place)
+        await eventually(lambda: bool(decided), "it was refused")
+        clock.skip(60)
+        assert placer.refused_for(KEY) == 0
+
+
+async def test_room_that_those_who_leave_still_take_is_missing_for_a_while_only() -> None:
+    async with scene() as (s, _, _):
+        see(s, member("a", 0), booked("n1", "1", State.LIFTING, 4))
+        large = {"nvidia.com/gpu": "8"}
+        there = pod("big", large, spec={"nodeName": "n1"})
+        s.pods.observe(encoded(there, 6))
+        found = s.world.view(KEY)
+        assert found is not None
+        assert (sorted(found.lost), sorted(found.crowded)) == (["n1"], [])
+        meta = msgspec.structs.replace(there.metadata, deletion_timestamp=NOW)
+        s.pods.observe(encoded(msgspec.structs.replace(there, metadata=meta), 7))
+        found = s.world.view(KEY)
+        assert found is not None
+        assert (sorted(found.lost), sorted(found.crowded)) == (["n1"], ["n1"])

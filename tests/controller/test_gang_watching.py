@@ -24,10 +24,11 @@ from controller.gangs.deciding import (
     Wait,
     abandoned,
     has_started,
+    next_deadline,
     next_step,
 )
 from controller.gangs.standing import Standing
-from controller.gangs.views import GangView, Reservation
+from controller.gangs.views import GangView, Member, Reservation
 from scheduler.answers import Placed, Placement
 from scheduler.requests import GangRequest, Want
 from tests.support.sets import NOW, gang, member, reservation, slots_of, view
@@ -209,3 +210,50 @@ def test_a_pod_that_is_done_keeps_its_place_in_a_gang_that_is_still_starting() -
         done, status=msgspec.structs.replace(done.status, phase="Failed")
     )
     assert isinstance(next_step(seen([failed, bound(1)], booked), NOW), Wait)
+
+
+def test_who_was_refused_is_given_no_more_time_by_those_that_are_still_to_be_lifted() -> None:
+    """Or a gang whose other pods stand in line would never take any back."""
+    three = {**TWO, ("a", 2): "n2"}
+    soon = reservation(three, State.LIFTING, bind_by=NOW + timedelta(seconds=5))
+    pods = [bound(0), stuck(1), member("a", 2)]
+    booked = gang({"a": (3, 3)})
+    step = next_step(view(booked, pods, soon), NOW)
+    assert step == Wait(names.REASON_LIFTING, "1 lifted pods are not bound yet")
+    late = NOW + timedelta(seconds=5)
+    assert next_step(view(booked, pods, soon), late) == Repair(soon, frozenset({("a", 1)}))
+    untried = [bound(0), member("a", 1, gated=False), member("a", 2)]
+    assert next_step(view(booked, untried, soon), NOW) == Extend(soon)
+
+
+def test_whoever_nobody_would_make_again_does_not_keep_others_from_being_lifted() -> None:
+    alone = msgspec.structs.replace(stuck(1).metadata, owner_references=())
+    pods = (Member(("a", 0), member("a", 0)), Member(("a", 1), msgspec.structs.replace(
+        stuck(1), metadata=alone
+    )))  # fmt: skip
+    soon = reservation(TWO, State.LIFTING, bind_by=NOW + timedelta(seconds=5))
+    assert next_step(replace(view(GANG, [], soon), members=pods), NOW) == Extend(soon)
+
+
+def test_a_gang_is_not_given_up_for_pods_that_are_leaving_its_nodes() -> None:
+    booked = begun()
+    crowded = frozenset({"n1"})
+    whole = replace(seen([bound(0), member("a", 1)], booked), lost=crowded, crowded=crowded)
+    place = next_step(whole, NOW)
+    assert isinstance(place, Place), "another place is as good meanwhile"
+    assert abandoned(whole, place, 1e6) is None
+    for_good = replace(whole, crowded=frozenset[str]())
+    assert isinstance(abandoned(for_good, place, watching.GRACE_SECONDS), Abandon)
+
+
+def test_no_deadline_that_has_passed_is_waited_for() -> None:
+    """Who waits for room after a roll-back would be looked at every second."""
+    waiting = seen([bound(0), stuck(1)], reservation(TWO, State.LIFTING, bind_by=LATE))
+    assert next_deadline(waiting, NOW) == LATE
+    assert next_deadline(waiting, LATE) is None
+    again = seen([member("a", 0), member("a", 1)], rolled_back({}, timestamp(LATE)))
+    assert next_deadline(again, NOW) == LATE
+    assert next_deadline(again, LATE + timedelta(seconds=1)) is None
+    held = seen([member("a", 0), member("a", 1)], reservation(TWO, State.HELD, LATE))
+    assert next_deadline(held, NOW) == LATE
+    assert next_deadline(seen([bound(0)], reservation(TWO, State.BOUND)), NOW) is None

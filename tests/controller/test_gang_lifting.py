@@ -1,0 +1,137 @@
+"""Lifts that fail or are refused hold up nobody else, and no more go than have their turn."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+from aiohttp import web
+
+from api.jsons import Json, JsonObject
+from api.reservation import State
+from api.streams import Condition, Owner, Pod
+from controller.gangs.reconciling import LIFTS_AT_ONCE, Reconciler
+from controller.gangs.releasing import AT_LEAST
+from kube.client import Client
+from tests.controller.test_gang_moving import booked, see
+from tests.support import fakeapi
+from tests.support.clusters import node, pod
+from tests.support.fakeapi import FakeApi
+from tests.support.gangscene import KEY, Scene, bare, encoded, gang_of, scene
+from tests.support.manualclock import LeapingClock
+from tests.support.sets import member, owned_by
+
+OTHER = ("default", "other")
+
+
+@asynccontextmanager
+async def ready_to_lift() -> AsyncIterator[tuple[Scene, FakeApi, Reconciler]]:
+    """A gang of one gated pod, with its slot, that has begun."""
+    async with scene() as (s, api, client):
+        reconciler = made(s, client)
+        see(s, member("a", 0), booked("n1", "1", State.LIFTING, 4))
+        yield s, api, reconciler
+
+
+def made(s: Scene, client: Client) -> Reconciler:
+    return Reconciler(client, LeapingClock(), s.caches, lambda: 1)
+
+
+def refused(of: Pod) -> Pod:
+    said = Condition("PodScheduled", "False", "Unschedulable", "no room")
+    return msgspec.structs.replace(
+        of, status=msgspec.structs.replace(of.status, conditions=(said,))
+    )
+
+
+def pinned(name: str, owner: Owner) -> Pod:
+    terms: Json = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+    required: Json = {"nodeSelectorTerms": terms}
+    affinity: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec: dict[str, Json] = {"affinity": affinity, "hostname": name}
+    return pod(name, spec=spec, metadata={"ownerReferences": [msgspec.to_builtins(owner)]})
+
+
+def free(reconciler: Reconciler) -> int:
+    """How many pods another gang would be let lift now."""
+    found = reconciler.window.grant(OTHER, AT_LEAST)
+    reconciler.window.leave(OTHER)
+    return found
+
+
+async def test_a_gang_whose_lifts_all_fail_goes_to_the_end_of_the_line() -> None:
+    async with ready_to_lift() as (s, api, reconciler):
+        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", ["a-0", "a-1"], 21)))
+        s.pods.observe(encoded(member("a", 1), 22))
+        s.reservations.observe(msgspec.json.encode(wide(2)))
+        for number in range(AT_LEAST - 1):
+            reconciler.window.lifted(f"pod-{number}")
+        api.answers.append(fakeapi.status(500, "InternalError", "a webhook is away"))
+        await reconciler.reconcile(KEY)
+        assert [seen.method for seen in api.seen] == ["PATCH"]
+        assert free(reconciler) == 1, "what was not lifted is not under way, and others may go"
+
+
+async def test_a_gang_that_gets_no_turn_stays_in_line() -> None:
+    async with ready_to_lift() as (_, api, reconciler):
+        for number in range(AT_LEAST):
+            reconciler.window.lifted(f"pod-{number}")
+        await reconciler.reconcile(KEY)
+        assert api.seen == []
+        reconciler.window.settled("pod-0", bound=True)
+        assert reconciler.window.grant(OTHER, 1) == 0, "it is not its turn"
+
+
+async def test_what_is_granted_is_under_way_before_anything_is_written() -> None:
+    count = LIFTS_AT_ONCE + 4
+    async with ready_to_lift() as (s, api, reconciler):
+        s.nodes.observe(encoded(node("n1", {"nvidia.com/gpu": "99", "pods": "99"}), 20))
+        names = [f"a-{i}" for i in range(count)]
+        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", names, 21)))
+        for i in range(1, count):
+            s.pods.observe(encoded(member("a", i), 22))
+        s.reservations.observe(msgspec.json.encode(wide(count)))
+        seen: list[int] = []
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            seen.append(free(reconciler))
+            return await fakeapi.json(bare("Pod", request.path.rpartition("/")[2], 30))(request)
+
+        api.answers.extend([answer] * count)
+        await reconciler.reconcile(KEY)
+        assert set(seen) == {AT_LEAST - count}
+
+
+def wide(slots: int) -> JsonObject:
+    body = booked("n1", "1", State.LIFTING, 23)
+    spec = body["spec"]
+    assert isinstance(spec, dict)
+    group: Json = {
+        "name": "a",
+        "requests": {"nvidia.com/gpu": "1", "pods": "1"},
+        "slots": [{"index": i, "node": "n1"} for i in range(slots)],
+    }
+    return {**body, "spec": {**spec, "groups": [group]}}
+
+
+async def test_a_pod_that_kube_scheduler_has_refused_holds_up_no_others() -> None:
+    async with ready_to_lift() as (s, _, reconciler):
+        lifted = pinned("a-0", owned_by("a"))
+        reconciler.window.lifted(lifted.metadata.uid)
+        assert free(reconciler) == AT_LEAST - 1
+        s.pods.observe(encoded(refused(lifted), 6))
+        assert free(reconciler) == AT_LEAST
+
+
+async def test_a_successor_counts_pods_of_gangs_that_may_be_bound_soon_and_no_daemons() -> None:
+    async with scene() as (s, _, client):
+        reconciler = made(s, client)
+        see(s, pinned("a-0", owned_by("a")), booked("n1", "1", State.LIFTING, 4))
+        daemon = Owner(kind="DaemonSet", name="logs", uid="uid-logs", controller=True)
+        s.pods.observe(encoded(pinned("logs-x", daemon), 6))
+        reconciler.take_over()
+        assert free(reconciler) == AT_LEAST - 1
+    async with scene() as (s, _, client):
+        reconciler = made(s, client)
+        see(s, refused(pinned("a-0", owned_by("a"))), booked("n1", "1", State.LIFTING, 4))
+        reconciler.take_over()
+        assert free(reconciler) == AT_LEAST
