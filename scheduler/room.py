@@ -20,6 +20,7 @@ from scheduler.filters.constraints import Constraints
 from scheduler.filters.together import Seated, Seating, exclusive_keys
 from scheduler.requests import GangRequest, Kin, Spread
 from scheduler.snapshot import Latest, Snapshot
+from scheduler.sums import FEW, Column, column_of
 from scheduler.topology import Bools, Ints, Topology
 
 _MOST_MASKS: Final = 500
@@ -38,37 +39,6 @@ class Shape:
 
     need: Need
     mask: int
-
-
-@dataclass(eq=False)
-class Column:
-    """A value for each position and its sums by cell, as they are after so many touched rows."""
-
-    values: Ints
-    sums: list[Ints]  # by depth
-    seen: int = 0
-
-    def put(self, where: Layout, positions: Ints, values: Ints) -> None:
-        """Change values and their sums; positions must differ."""
-        more = values - self.values[positions]
-        self.values[positions] = values
-        for cells, sums in zip(where.depths, self.sums, strict=True):
-            np.add.at(sums, cells.at[positions], more)
-
-    def copy(self) -> "Column":
-        """Give one that may be written."""
-        return Column(self.values.copy(), [each.copy() for each in self.sums], self.seen)
-
-
-def column_of(where: Layout, values: Ints) -> Column:
-    """Sum values up."""
-    deepest = where.depths[-1].sums(values)
-    sums = [deepest]
-    for depth in range(where.deepest - 1, -1, -1):
-        cells = where.depths[depth]
-        # Cells of one depth are runs of cells of the next.
-        sums.append(np.add.reduceat(sums[-1], cells.first, axis=0))
-    return Column(values, sums[::-1])
 
 
 @dataclass(eq=False)
@@ -261,10 +231,25 @@ class Room:
         if found.seen < len(self._touched):
             if found is self._known.columns.get(key):
                 found = self._columns[key] = found.copy()
-            rows = self._since(found)
-            fits = slots(self.free[rows], shape.need) * self._known.masks[shape.mask][rows]
-            found.put(where, where.topology.position[rows], fits)
+            self._catch_up(found, shape, where)
         return found
+
+    def _catch_up(self, column: Column, shape: Shape, where: Layout) -> None:
+        """Count again what was touched since the column was last right."""
+        mask = self._known.masks[shape.mask]
+        if len(self._touched) - column.seen > FEW:
+            rows = self._since(column)
+            fits = slots(self.free[rows], shape.need) * mask[rows]
+            column.put(where, where.topology.position[rows], fits)
+            return
+        free, position = self.free, where.topology.position
+        for row in set(self._touched[column.seen :]):
+            value = 0
+            if mask.item(row):
+                counts = [free.item(row, at) // amount for at, amount in shape.need]
+                value = max(0, min([_MANY, *counts]))
+            column.set(where, position.item(row), value)
+        column.seen = len(self._touched)
 
     def _older(self, shape: Shape, where: Layout) -> Column | None:
         """Bring the column of the snapshot before up to date, if there is one."""
@@ -354,7 +339,11 @@ class Room:
         return replicas + kept.replicas, rows + kept.rows
 
     def _since(self, column: Column) -> Ints:
-        rows = np.unique(np.array(self._touched[column.seen :], dtype=np.int64))
+        touched = self._touched[column.seen :]
+        if len(touched) > FEW:
+            rows = np.unique(np.array(touched, dtype=np.int64))
+        else:
+            rows = np.array(sorted(set(touched)), dtype=np.int64)
         column.seen = len(self._touched)
         return rows
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from scheduler.cells import Layout
-from scheduler.room import Column
+from scheduler.sums import Column
 
 
 def shared(where: Layout, positions: Iterable[int]) -> int:

@@ -12,8 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from scheduler.cells import Layout
-from scheduler.room import Column, Room
+from scheduler.room import Room
 from scheduler.search.tree import Kind
+from scheduler.sums import Column
 from scheduler.topology import Bools, Ints
 
 Counts: TypeAlias = list[int]

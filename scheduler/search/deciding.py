@@ -11,7 +11,7 @@ from scheduler.cells import Layout
 from scheduler.ranking import dealt
 from scheduler.refusing import refuse
 from scheduler.requests import GangRequest, Want
-from scheduler.room import Column, Need, Room
+from scheduler.room import Need, Room
 from scheduler.search.adding import Adding
 from scheduler.search.apart import apart
 from scheduler.search.board import Budget
@@ -20,6 +20,7 @@ from scheduler.search.pulling import Pull, pull
 from scheduler.search.searching import Found
 from scheduler.search.tree import Asked, UnplaceableError, read
 from scheduler.search.wishing import Wishes
+from scheduler.sums import Column
 from scheduler.topology import Bools
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scheduler import scoring
 from scheduler.cells import Layout
 from scheduler.ranking import Put, dealt
-from scheduler.room import Column, Room
+from scheduler.room import Room
 from scheduler.search.board import Board, Budget, TooMuchError
 from scheduler.search.choosing import Candidate, able, candidates
 from scheduler.search.closing import SMALL, Closely
@@ -23,6 +23,7 @@ from scheduler.search.mates import Mates
 from scheduler.search.pulling import Pull
 from scheduler.search.scouring import Scour
 from scheduler.search.tree import Tree
+from scheduler.sums import Column
 from scheduler.topology import Bools
 
 _TRIED: Final = 6  # cells of a depth that are filled greedily before something else is tried

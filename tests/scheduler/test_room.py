@@ -12,9 +12,10 @@ from api.streams import Expression
 from scheduler.cells import layout
 from scheduler.eligible import Constraints
 from scheduler.requests import GangRequest, Kin, Sibling, Spread, Want
-from scheduler.room import Room, Shape, column_of, slots
+from scheduler.room import Room, Shape, slots
 from scheduler.search.deciding import place
 from scheduler.snapshot import Hold, Snapshot, build
+from scheduler.sums import column_of
 from scheduler.topology import Levels
 from tests.support.clusters import node, racks
 

@@ -10,9 +10,10 @@ from api.streams import Node
 from scheduler import cycle
 from scheduler.filters.constraints import Constraints
 from scheduler.requests import Closeness, GangRequest, Want
-from scheduler.room import Column, Room
+from scheduler.room import Room
 from scheduler.snapshot import Hold, Snapshot
 from scheduler.stock import Stock
+from scheduler.sums import Column
 from scheduler.topology import Levels
 from tests.support.clusters import racks
 
