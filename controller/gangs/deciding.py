@@ -168,9 +168,6 @@ def abandoned(view: GangView, step: Step, refused_for: float) -> Abandon | None:
         return None  # one that has started is whoever terminates gangs to judge
     if not isinstance(step, Place) or not step.minimum or refused_for < watching.GRACE_SECONDS:
         return None
-    nodes = view.nodes_by_slot()
-    if all(nodes.get(member.slot) in view.crowded for member in step.minimum):
-        return None  # whoever is in the way is leaving
     pods = len(step.minimum)
     return Abandon(reservation, f"{pods} of its pods lost their place and there is no other")
 

@@ -92,13 +92,13 @@ class Stockroom:
         with self._without(moving):
             return self._stock.snapshot()
 
-    def overdrawn(self, node: str, *, for_good: bool = False) -> frozenset[str]:
+    def overdrawn(self, node: str) -> frozenset[str]:
         """Name the resources of which a node has less than is spoken for there by now.
 
-        `for_good` leaves out pods that are being deleted, whose slot may speak for them too.
+        Pods that are being deleted do not count: their slots may speak for them too.
         """
         self._catch_up()
-        return self._stock.overdrawn(node, self._leaving if for_good else frozenset())
+        return self._stock.overdrawn(node, self._leaving)
 
     def saved(
         self, requests: Iterable[GangRequest], moving: Set[tuple[Key, SlotKey]] = frozenset()

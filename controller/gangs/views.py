@@ -77,7 +77,6 @@ class GangView:
     `base_started` is true for a gang that waits for no other. `lost` names reserved nodes that do
     not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by the
     names that the gang has for them. `stranded` are the slots of lifted members whose node is gone.
-    `crowded` are those of the `lost` that serve again once all have left who are leaving.
     """
 
     gang: Gang
@@ -87,7 +86,6 @@ class GangView:
     lost: frozenset[str] = frozenset()
     cliques: Mapping[str, PodClique] = field(default_factory=dict)
     stranded: frozenset[SlotKey] = frozenset()
-    crowded: frozenset[str] = frozenset()
 
     def of_clique(self, name: str) -> list[Member]:
         """List the members of one clique, by index."""

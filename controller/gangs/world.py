@@ -106,8 +106,7 @@ class World:
 
     def _view(self, gang: Gang, *, base_started: bool) -> GangView:
         view = self._drawn(gang, base_started=base_started)
-        lost, crowded = self._lost(view)
-        return replace(view, lost=lost, crowded=crowded, stranded=self._stranded(view))
+        return replace(view, lost=self._lost(view), stranded=self._stranded(view))
 
     def _drawn(self, gang: Gang, *, base_started: bool) -> GangView:
         cliques = self._owners.cliques_of(gang)
@@ -177,23 +176,21 @@ class World:
         # It is taken as one that waits for nobody, whatever it says.
         return has_started(self._view(base, base_started=True))
 
-    def _lost(self, view: GangView) -> tuple[frozenset[str], frozenset[str]]:
+    def _lost(self, view: GangView) -> frozenset[str]:
         """Name reserved nodes that would not take their pod now, or have its room no more.
 
-        Whoever came there since the plan was made, their room counts beside that of our slots. Then
-        name those of them that lack room only until pods have left that are being deleted.
+        Whoever came there since the plan was made, their room counts beside that of our slots; that
+        of pods which are being deleted does not, as it is there in a moment.
         """
         nodes = view.nodes_by_slot()
         gated = [(m.pod, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
-        refusing = {n for pod, n in gated if self._refuses(n, self._constraints(pod))}
-        short = self._lacking(gated, for_good=False)
-        left = self._lacking([(pod, n) for pod, n in gated if n in short], for_good=True)
-        return frozenset(refusing | short), frozenset(short - left - refusing)
-
-    def _lacking(self, gated: Sequence[tuple[Pod, str]], *, for_good: bool) -> set[str]:
-        """Name the nodes that have too little of what a pod which waits for them takes."""
-        found = {n: self.stockroom.overdrawn(n, for_good=for_good) for n in {n for _, n in gated}}
-        return {n for pod, n in gated if not found[n].isdisjoint(needs.of_pod(pod))}
+        short = {node: self.stockroom.overdrawn(node) for node in {node for _, node in gated}}
+        return frozenset(
+            node
+            for pod, node in gated
+            if self._refuses(node, self._constraints(pod))
+            or (short[node] and not short[node].isdisjoint(needs.of_pod(pod)))
+        )
 
     def _stranded(self, view: GangView) -> frozenset[SlotKey]:
         """Name the slots of lifted pods that are tied to a node which is gone."""

@@ -235,17 +235,6 @@ def test_whoever_nobody_would_make_again_does_not_keep_others_from_being_lifted(
     assert next_step(replace(view(GANG, [], soon), members=pods), NOW) == Extend(soon)
 
 
-def test_a_gang_is_not_given_up_for_pods_that_are_leaving_its_nodes() -> None:
-    booked = begun()
-    crowded = frozenset({"n1"})
-    whole = replace(seen([bound(0), member("a", 1)], booked), lost=crowded, crowded=crowded)
-    place = next_step(whole, NOW)
-    assert isinstance(place, Place), "another place is as good meanwhile"
-    assert abandoned(whole, place, 1e6) is None
-    for_good = replace(whole, crowded=frozenset[str]())
-    assert isinstance(abandoned(for_good, place, watching.GRACE_SECONDS), Abandon)
-
-
 def test_no_deadline_that_has_passed_is_waited_for() -> None:
     """Who waits for room after a roll-back would be looked at every second."""
     waiting = seen([bound(0), stuck(1)], reservation(TWO, State.LIFTING, bind_by=LATE))

@@ -189,17 +189,16 @@ def test_however_things_changed_on_the_way_the_same_is_taken_as_if_they_always_w
             assert stand.taken() == taken(stand.pods, [*stand.views.values()])
 
 
-def test_a_pod_that_is_leaving_does_not_overdraw_its_node_for_good() -> None:
+def test_a_pod_that_is_leaving_does_not_overdraw_its_node() -> None:
     """It and its slot both count meanwhile, and a neighbour must not be given up for that."""
     stand = Stand()
     large = {"nvidia.com/gpu": "8"}
     raw: Json = "2026-01-02T03:04:05Z"
     stand.put(pod("going", large, spec={"nodeName": "n0"}, metadata={"deletionTimestamp": raw}))
     stand.put(pod("waiting", large, status={"nominatedNodeName": "n0"}))
-    assert stand.room.overdrawn("n0") == {"nvidia.com/gpu"}
-    assert stand.room.overdrawn("n0", for_good=True) == frozenset()
+    assert stand.room.overdrawn("n0") == frozenset()
     stand.put(pod("going", large, spec={"nodeName": "n0"}))
-    assert stand.room.overdrawn("n0", for_good=True) == {"nvidia.com/gpu"}
+    assert stand.room.overdrawn("n0") == {"nvidia.com/gpu"}
 
 
 def test_a_daemon_that_is_leaving_is_followed_by_another() -> None:
@@ -213,4 +212,4 @@ def test_a_daemon_that_is_leaving_is_followed_by_another() -> None:
         )
     )  # fmt: skip
     stand.put(pod("waiting", large, status={"nominatedNodeName": "n0"}))
-    assert stand.room.overdrawn("n0", for_good=True) == {"nvidia.com/gpu"}
+    assert stand.room.overdrawn("n0") == {"nvidia.com/gpu"}
