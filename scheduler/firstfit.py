@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from scheduler.parts import Part
-from scheduler.ranges import Ranges
+from scheduler.ranges import Ranges, prefix
 from scheduler.surveying import Survey, room_for
 from scheduler.topology import Bools, Ints
 
@@ -45,6 +45,14 @@ class Packing:
         """What is left in these rows of the run; rows x resources."""
         taken: Ints = self.placed[:, rows].T @ self.survey.vectors
         found: Ints = self.survey.free[rows + self.run[0]] - taken
+        return found
+
+    def left_by_resource(self, run: Run) -> Ints:
+        """What is left at the positions of a run within this one; resources x positions."""
+        found: Ints = np.array(self.survey.free.T[:, slice(*run)])
+        placed = self.placed[:, run[0] - self.run[0] : run[1] - self.run[0]]
+        used = np.flatnonzero(placed.any(axis=0))
+        found[:, used] -= self.survey.vectors.T @ placed[:, used]
         return found
 
     @property
@@ -158,7 +166,7 @@ def _packed(
 ) -> Packing:
     run = forced[root.name]
     near = slice(*run)
-    slots = survey.slots[:, near] * where[:, near]
+    slots = survey.left(where)[:, near].copy()
     packing = Packing(survey, run, slots, np.zeros_like(slots), whole)
     _fill(packing, root, run, forced)
     return packing
@@ -205,10 +213,9 @@ def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
     if inside.size == 0:
         return []
     first, chosen = packing.run[0], list(part.shapes)
-    total = np.zeros((len(chosen), packing.slots.shape[1] + 1), dtype=np.int64)
-    np.cumsum(packing.slots[chosen], axis=1, out=total[:, 1:])
+    total = prefix(packing.slots[chosen, run[0] - first : run[1] - first])
     starts, stops = ranges.starts[inside], ranges.stops[inside]
-    room = total[:, stops - first] - total[:, starts - first]
+    room = total[:, stops - run[0]] - total[:, starts - run[0]]
     fits = np.minimum(room, packing.survey.counts[chosen][:, None]).sum(axis=0)
     order = np.lexsort((starts, room.sum(axis=0), -fits))[:_TRIED]
     return [(int(starts[i]), int(stops[i])) for i in order]
@@ -219,11 +226,7 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
     survey, wanted = packing.survey, int(packing.survey.counts[shape])
     first = run[0] - packing.run[0]
     slots = np.minimum(packing.slots[shape, first : first + run[1] - run[0]], wanted)
-    rows = np.flatnonzero(slots)
-    # Small whole numbers are sorted by counting.
-    rows = rows[np.argsort(np.minimum(slots[rows], 32_000).astype(np.int16), kind="stable")]
-    upto = np.cumsum(slots[rows])
-    rows = rows[: int(np.searchsorted(upto, wanted)) + 1]
+    rows = _tightest(slots, wanted)
     given = slots[rows]
     if rows.size:
         given[-1] -= max(0, int(given.sum()) - wanted)
@@ -237,6 +240,21 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
         packing.slots[other, rows] = np.minimum(there, room_for(survey.vectors[other], left))
     if missing:
         packing.out.append(LeftOut(shape, missing, run, level))
+
+
+def _tightest(slots: Ints, wanted: int) -> Ints:
+    """Give the rows with the fewest slots, but some, that have so many between them; these first.
+
+    Slots are no more than what is wanted, so that they can be counted.
+    """
+    upto = np.cumsum(np.bincount(slots, minlength=wanted + 1) * np.arange(wanted + 1))
+    most = int(np.searchsorted(upto, wanted))
+    fewer = np.flatnonzero((slots > 0) & (slots < most))
+    fewer = fewer[np.argsort(slots[fewer], kind="stable")]
+    if most > wanted:
+        return fewer  # and there are no others
+    rest = wanted - int(slots[fewer].sum())
+    return np.concatenate([fewer, np.flatnonzero(slots == most)[: -(-rest // most)]])
 
 
 def _weight(survey: Survey, chosen: Iterable[int]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,13 +18,18 @@ class Ranges:
     starts: Ints
     stops: Ints
     paths: tuple[tuple[str, ...], ...] | None  # None where each node is a domain
+    cuts: Ints  # where a domain of whatever level begins or ends, and the two ends
 
-    def sums(self, prefix: Ints) -> Ints:
-        """Add up by domain, from sums over all positions before each."""
+    @cached_property
+    def _between(self) -> tuple[Ints, Ints]:
+        return np.searchsorted(self.cuts, self.starts), np.searchsorted(self.cuts, self.stops)
+
+    def sums(self, values: Ints, upto: Ints) -> Ints:
+        """Add values up by domain; `upto` is their sums up to each cut."""
         if self.paths is None:
-            found: Ints = np.diff(prefix, axis=-1)
-        else:
-            found = prefix[..., self.stops] - prefix[..., self.starts]
+            return values
+        first, last = self._between
+        found: Ints = upto.take(last, axis=-1) - upto.take(first, axis=-1)
         return found
 
     @property
@@ -76,6 +82,7 @@ class Judged:
 
 
 _known: WeakKeyDictionary[Topology, dict[int, Ranges]] = WeakKeyDictionary()
+_cuts: WeakKeyDictionary[Topology, Ints] = WeakKeyDictionary()
 
 
 def prefix(values: Ints) -> Ints:
@@ -83,6 +90,21 @@ def prefix(values: Ints) -> Ints:
     total = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=np.int64)
     np.cumsum(values, axis=-1, out=total[..., 1:])
     return total
+
+
+def cut(values: Ints, cuts: Ints) -> Ints:
+    """Sum rows of values up to each cut."""
+    return prefix(np.add.reduceat(values, cuts[:-1], axis=-1))
+
+
+def cuts_of(topology: Topology) -> Ints:
+    """List where domains begin and end, once for each topology as it is found."""
+    if topology not in _cuts:
+        ends = {
+            at for level in topology.domains for each in level for at in (each.start, each.stop)
+        }
+        _cuts[topology] = np.array(sorted({0, len(topology.order), *ends}), dtype=np.int64)
+    return _cuts[topology]
 
 
 def ranges_of(topology: Topology, depth: int, level: str) -> Ranges:
@@ -95,5 +117,6 @@ def ranges_of(topology: Topology, depth: int, level: str) -> Ranges:
             np.array([domain.start for domain in domains], dtype=np.int64),
             np.array([domain.stop for domain in domains], dtype=np.int64),
             tuple(domain.path for domain in domains),
+            cuts_of(topology),
         )
     return known[depth]

@@ -148,15 +148,15 @@ def _of_level(survey: Survey, part: Part) -> _Finding | None:
 
 def _too_large(survey: Survey) -> str | None:
     """Name what a pod asks more of than any node has, "" where it is all together; else None."""
-    none = [i for i, slots in enumerate(survey.slots) if not slots.any()]
-    if not none:
-        return None
-    offered = survey.offered(np.arange(survey.size))
-    for i in none:
+    for i in np.flatnonzero(survey.fits(survey.everywhere) == 0).tolist():
         vector = survey.vectors[i]
-        if not (offered >= vector).all(axis=1).any():
-            most = offered.max(axis=0, initial=0)
-            return next((survey.resource(c) for c in survey.asked if vector[c] > most[c]), "")
+        asked = [column for column in survey.asked if vector[column]]
+        enough = np.ones(survey.size, dtype=np.bool_)
+        for column in asked:
+            enough &= survey.has(column) >= vector[column]
+        if not enough.any():
+            over = (c for c in asked if vector[c] > survey.has(c).max(initial=0))
+            return next(map(survey.resource, over), "")
     return None
 
 
@@ -171,9 +171,10 @@ def _bare(survey: Survey, finding: _Finding) -> NoFit:
         if column >= survey.room.resources:  # what a node has once
             needed[survey.resource(column)] = int(survey.counts @ survey.vectors[:, column])
     anyone: Bools = np.any(survey.allowed, axis=0)
+    counting = anyone.astype(np.int64)
     # Also where a pod asks for something that no node knows, the rest of it is told as it is.
     free = {
-        name: int(np.maximum(survey.free[:, column], 0) @ anyone)
+        name: int(np.maximum(survey.free[:, column], 0) @ counting)
         for column, name in enumerate(survey.resources)
         if name in needed
     }
@@ -182,7 +183,7 @@ def _bare(survey: Survey, finding: _Finding) -> NoFit:
         0,
         needed,
         {name: free.get(name, 0) for name in needed},
-        int(anyone.sum()),
+        int(np.count_nonzero(anyone)),
         len(snapshot.nodes),
         _obstacles(survey, survey.shapes[0].constraints, ~anyone) if survey.shapes else {},
         cause=finding.cause,
@@ -195,10 +196,15 @@ def _bare(survey: Survey, finding: _Finding) -> NoFit:
 def _obstacles(survey: Survey, constraints: Constraints, where: Bools) -> dict[str, int]:
     if not where.any():
         return {}
-    told, first = survey.snapshot.masks.reasons(constraints)
-    codes = first[survey.order[where]]
-    counts = np.bincount(codes[codes >= 0], minlength=len(told)).tolist()
-    return {reason: count for reason, count in sorted(zip(told, counts, strict=True)) if count}
+    left = np.zeros(survey.size, dtype=np.bool_)
+    left[survey.order[where]] = True
+    counts: dict[str, int] = {}
+    for reason, excluded in survey.snapshot.masks.barriers(constraints):
+        count = int(np.count_nonzero(left & excluded))
+        if count:
+            counts[reason] = count
+            left &= ~excluded
+    return dict(sorted(counts.items()))
 
 
 def _levels(survey: Survey, root: Part, found: list[Attempt]) -> tuple[LevelReport, ...]:
@@ -252,6 +258,7 @@ def _cliques(survey: Survey, attempt: Attempt | None) -> tuple[CliqueReport, ...
     out = {each.shape: each.count for each in attempt.packing.out} if attempt else {}
     obstacles: dict[Constraints, dict[str, int]] = {}
     found = []
+    room = survey.fits(survey.usable).tolist()
     for i, shape in enumerate(survey.shapes):
         if shape.constraints not in obstacles:
             barred = _obstacles(survey, shape.constraints, ~survey.allowed[i])
@@ -261,8 +268,8 @@ def _cliques(survey: Survey, attempt: Attempt | None) -> tuple[CliqueReport, ...
                 shape.clique,
                 shape.count,
                 shape.count - out.get(i, 0 if attempt else shape.count),
-                int(survey.slots[i] @ survey.usable[i]),
-                int(survey.usable[i].sum()),
+                room[i],
+                int(np.count_nonzero(survey.usable[i])),
                 obstacles[shape.constraints],
                 shape.need,
             )

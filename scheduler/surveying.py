@@ -18,7 +18,7 @@ from scheduler.eligible import Constraints
 from scheduler.filters.selecting import UNSCHEDULABLE
 from scheduler.filters.together import exclusive_keys
 from scheduler.parts import Part, Shape, scarcity, shapes
-from scheduler.ranges import Judged, Ranges, prefix, ranges_of
+from scheduler.ranges import Judged, Ranges, cut, cuts_of, ranges_of
 from scheduler.requests import GangRequest
 from scheduler.room import Room
 from scheduler.topology import Bools, Ints
@@ -37,14 +37,19 @@ class Survey:
         self.topology = snapshot.topology(request.topology) or snapshot.topologies[0]
         self.order = self.topology.order
         self.size = len(self.order)
+        self.cuts = cuts_of(self.topology)
         self.shapes = self._shapes()
         # The same as the search has asked for, so that what the Room knows of them is known here.
         self._asked = [room.shape(shape.need, shape.constraints) for shape in self.shapes]
         self.resources = (*snapshot.resources, *self._key_texts())
         self._judged: dict[tuple[str, str], Judged] = {}
-        # Kept by which mask it is that is summed up over.
-        self._sums: dict[int, Ints] = {}
-        self._room: dict[tuple[int, tuple[int, ...]], Ints] = {}
+        # Kept by which mask it is that is summed up over, and some for which level.
+        self._left: dict[int, Ints] = {}
+        self._upto: dict[int, Ints] = {}
+        self._sums: dict[tuple[int, str], Ints] = {}
+        self._free: dict[bytes, tuple[Ints, Ints]] = {}
+        self._room: dict[tuple[int, tuple[int, ...], str], Ints] = {}
+        self._pods: dict[tuple[int, tuple[int, ...], str], Ints] = {}
 
     def _shapes(self) -> tuple[Shape, ...]:
         """Give what must be placed: the minimum, or of each kind of extras one."""
@@ -166,12 +171,20 @@ class Survey:
         """How many pods of each shape every position has room for, filters left out."""
         found = np.empty((len(self.shapes), self.size), dtype=np.int64)
         where = self.room.layout(self.topology)
-        for i, asked in enumerate(self._asked):
-            known = asked is not None and self.allowed[i].all()
-            if known and asked is not None:
+        for i, (shape, asked) in enumerate(zip(self.shapes, self._asked, strict=True)):
+            barred = np.flatnonzero(~self.allowed[i])
+            alone = not barred.size or self.room.seating.barred(shape.constraints) is None
+            if asked is not None and alone and 2 * barred.size < self.size:
+                # The search has counted all but those.
                 found[i] = self.room.column(asked, where).values
+                found[i, barred] = room_for(self.vectors[i], self.free[barred])
             else:
                 found[i] = room_for(self.vectors[i], self.free)
+        return found
+
+    def fits(self, where: Bools) -> Ints:
+        """How many pods of each shape a mask leaves room for, each shape by itself."""
+        found: Ints = self._slots(where, self.domains(""))[:, 0]
         return found
 
     @cached_property
@@ -183,7 +196,7 @@ class Survey:
         """Give the domains of a level; None if the topology has no such level."""
         if level == names.HOSTNAME_KEY and self.topology.depth_of(level) is None:
             each = np.arange(self.size)
-            return Ranges(level, each, each + 1, None)
+            return Ranges(level, each, each + 1, None, self.cuts)
         depth = self.topology.depth_of(level) if level else 0
         return None if depth is None else ranges_of(self.topology, depth, level)
 
@@ -244,15 +257,23 @@ class Survey:
     def _inside(self, part: Part, ranges: Ranges) -> Ints:
         """Count by domain those inside it that pass every bound of the part."""
         judged = self.judged(part, part.level)
-        passing = np.zeros(self.size, dtype=np.int64)
-        passing[judged.ranges.starts[judged.enough]] = 1
-        return ranges.sums(prefix(passing))
+        passing = judged.ranges.starts[judged.enough]
+        first, last = np.searchsorted(passing, (ranges.starts, ranges.stops))
+        found: Ints = last - first
+        return found
 
     def offered(self, positions: Ints) -> Ints:
         """What the nodes at these positions have to offer, whoever is there now."""
         rows = self.snapshot.capacity[self.order[positions]]
         once = np.ones((len(rows), len(self.resources) - rows.shape[1]), dtype=np.int64)
         return np.concatenate([rows, once], axis=1)
+
+    def has(self, column: int) -> Ints:
+        """What each node has to offer of one resource, in the order of rows."""
+        capacity = self.snapshot.capacity
+        if column < capacity.shape[1]:
+            return capacity[:, column]
+        return np.ones(len(capacity), dtype=np.int64)
 
     @cached_property
     def weights(self) -> tuple[tuple[int, ...], ...]:
@@ -264,7 +285,7 @@ class Survey:
         sizes = (-self.vectors[:, list(self.asked)]).tolist()
         if self._alike:
             return tuple(map(tuple, sizes))
-        room = self._slots(self.usable)[:, -1] // self.counts
+        room = self.fits(self.usable) // self.counts
         return tuple((choice, *size) for choice, size in zip(room.tolist(), sizes, strict=True))
 
     @cached_property
@@ -279,14 +300,20 @@ class Survey:
 
         Resources x domains, and domains.
         """
-        slots = ranges.sums(self._slots(where)[list(chosen)])
+        slots = self._slots(where, ranges)[list(chosen)]
         few: Bools = np.any(slots < self.counts[list(chosen)][:, None], axis=0)
         return self.lacking(chosen, ranges, where) > 0, few
 
     def pods(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
-        """Tell by domain how many pods the bounds leave room for."""
+        """Tell by domain how many pods the bounds leave room for. Not to be written."""
+        key = id(where), chosen, ranges.level
+        if key not in self._pods:
+            self._pods[key] = self._bounded(chosen, ranges, where)
+        return self._pods[key]
+
+    def _bounded(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
         counts = self.counts[list(chosen)]
-        slots = ranges.sums(self._slots(where)[list(chosen)])
+        slots = self._slots(where, ranges)[list(chosen)]
         found: Ints = np.minimum(slots, counts[:, None]).sum(axis=0)
         lacking = self.lacking(chosen, ranges, where)
         for need, missing in zip(self._needed(chosen).tolist(), lacking, strict=True):
@@ -296,12 +323,26 @@ class Survey:
 
     def lacking(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
         """Tell how much is missing in sum where these may go, resources asked for x domains."""
-        key = id(where), () if self._alike else chosen
+        key = id(where), () if self._alike else chosen, ranges.level
         if key not in self._room:
-            free = np.maximum(self.free[:, list(self.asked)].T, 0)
-            self._room[key] = prefix(free * where[list(chosen)].any(axis=0))
-        found: Ints = self._needed(chosen)[:, None] - ranges.sums(self._room[key])
+            anyone: Bools = np.any(where[list(chosen)], axis=0)
+            self._room[key] = ranges.sums(*self._free_in(anyone))
+        found: Ints = self._needed(chosen)[:, None] - self._room[key]
         np.maximum(found, 0, out=found)
+        return found
+
+    def _free_in(self, where: Bools) -> tuple[Ints, Ints]:
+        """What is free there of each resource asked for, and its sums up to each cut."""
+        key = where.tobytes()
+        if key not in self._free:
+            free = self._positive if where.all() else self._positive * where
+            self._free[key] = free, cut(free, self.cuts)
+        return self._free[key]
+
+    @cached_property
+    def _positive(self) -> Ints:
+        """What is free of each resource asked for, nowhere less than nothing."""
+        found: Ints = np.maximum(self.free.T[list(self.asked)], 0)
         return found
 
     def _needed(self, chosen: tuple[int, ...]) -> Ints:
@@ -310,10 +351,21 @@ class Survey:
         found: Ints = self.counts[list(chosen)] @ vectors
         return found
 
-    def _slots(self, where: Bools) -> Ints:
-        if id(where) not in self._sums:
-            self._sums[id(where)] = prefix(self.slots * where)
-        return self._sums[id(where)]
+    def _slots(self, where: Bools, ranges: Ranges) -> Ints:
+        """Sum up slots by domain; shapes x domains."""
+        key = id(where), ranges.level
+        if key not in self._sums:
+            left = self.left(where)
+            if id(where) not in self._upto:
+                self._upto[id(where)] = cut(left, self.cuts)
+            self._sums[key] = ranges.sums(left, self._upto[id(where)])
+        return self._sums[key]
+
+    def left(self, where: Bools) -> Ints:
+        """How many pods of each shape have room where a mask lets them. Not to be written."""
+        if id(where) not in self._left:
+            self._left[id(where)] = self.slots if where.all() else self.slots * where
+        return self._left[id(where)]
 
 
 def _key_text(key: Hashable) -> str:

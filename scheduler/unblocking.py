@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from api import names
 from api.quantities import plus
@@ -13,6 +14,8 @@ from scheduler.firstfit import Attempt, LeftOut, Packing, Run, whole
 from scheduler.parts import Part, tree, widened
 from scheduler.surveying import Survey, room_for
 from scheduler.topology import Bools, Ints
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_PODS: Final = 64  # beyond it nobody frees room node by node
 _LOOKED_AT: Final = (
@@ -33,7 +36,7 @@ def remedies(survey: Survey, root: Part, nearest: Attempt) -> tuple[Remedy, ...]
 
 
 def _uncordoned(survey: Survey, root: Part, name: str) -> Iterator[Remedy]:
-    if (survey.uncordoned == survey.usable).all():
+    if np.array_equal(survey.uncordoned, survey.usable):
         return
     found = whole(survey, root, name, survey.uncordoned)
     if found is None:
@@ -77,7 +80,7 @@ def _fewer(survey: Survey, nearest: Attempt) -> Iterator[Remedy]:
 
 @dataclass(eq=False)
 class _Freeing:
-    """What is made free for those who were left out, from a position on; rows x resources."""
+    """What is made free for those who were left out, from a position on; resources x rows."""
 
     packing: Packing
     first: int
@@ -86,11 +89,11 @@ class _Freeing:
     given: Ints  # to those who were left out
 
     def most(self, rows: Ints) -> Ints:
-        """Give all that could be free in these rows yet, whoever is there now."""
+        """Give all that could be free in these rows yet, whoever is there now; by row."""
         packing, positions = self.packing, rows + self.first
         placed = packing.placed[:, positions - packing.run[0]]
         taken: Ints = placed.T @ packing.survey.vectors
-        found: Ints = packing.survey.offered(positions) - taken - self.given[rows]
+        found: Ints = packing.survey.offered(positions) - taken - self.given[:, rows].T
         return found
 
 
@@ -101,16 +104,16 @@ def _freed(survey: Survey, nearest: Attempt) -> Iterator[Remedy]:
         return
     first = min(out.run[0] for out in packing.out)
     stop = max(out.run[1] for out in packing.out)
-    left = packing.left(np.arange(first, stop) - packing.run[0])
+    left = packing.left_by_resource((first, stop))
     freeing = _Freeing(packing, first, left, np.zeros_like(left), np.zeros_like(left))
     if not all(_made_room(freeing, out) for out in packing.out):
         return
     nodes = {
         survey.name(first + row): {
-            survey.resource(c): int(freeing.freed[row, c])
-            for c in np.flatnonzero(freeing.freed[row]).tolist()
+            survey.resource(c): int(freeing.freed[c, row])
+            for c in np.flatnonzero(freeing.freed[:, row]).tolist()
         }
-        for row in np.flatnonzero(freeing.freed.any(axis=1)).tolist()
+        for row in np.flatnonzero(freeing.freed.any(axis=0)).tolist()
     }
     total: dict[str, int] = {}
     for each in nodes.values():
@@ -126,17 +129,30 @@ def _made_room(freeing: _Freeing, out: LeftOut) -> bool:
     asked = [column for column in survey.asked if vector[column]]
     may = np.flatnonzero(survey.usable[out.shape, slice(*out.run)]) + out.run[0] - freeing.first
     while count and may.size:
-        missing = np.maximum(vector - freeing.left[may], 0)[:, asked]
-        # By the share of what a pod asks for, so that bytes do not outweigh devices.
-        cost = (missing / vector[asked]).sum(axis=1)
-        may = may[np.argsort(cost, kind="stable")][: count * 2 + _LOOKED_AT]
+        cost = np.zeros(may.size)
+        for column in asked:
+            # By the share of what a pod asks for, so that bytes do not outweigh devices.
+            need = int(vector[column])
+            cost += np.maximum(need - freeing.left[column, may], 0) / need
+        may = may[_least(cost, count * 2 + _LOOKED_AT)]
         may = may[(freeing.most(may) >= vector)[:, asked].all(axis=1)][:count]
-        lack = np.where(vector > 0, np.maximum(vector - freeing.left[may], 0), 0)
-        freeing.freed[may] += lack
-        freeing.given[may] += vector
-        freeing.left[may] += lack - vector
+        own = vector[:, None]
+        lack = np.where(own > 0, np.maximum(own - freeing.left[:, may], 0), 0)
+        freeing.freed[:, may] += lack
+        freeing.given[:, may] += own
+        freeing.left[:, may] += lack - own
         count -= may.size
     return count == 0
+
+
+def _least(cost: Floats, most: int) -> Ints:
+    """Give the places of so many of the least, in their order; of equal ones the first."""
+    if cost.size <= most:
+        return np.argsort(cost, kind="stable")
+    last = np.partition(cost, most - 1)[most - 1]
+    less = np.flatnonzero(cost < last)
+    less = less[np.argsort(cost[less], kind="stable")]
+    return np.concatenate([less, np.flatnonzero(cost == last)[: most - less.size]])
 
 
 def _grown(survey: Survey, root: Part, nearest: Attempt) -> Iterator[Remedy]:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from api import names
-from scheduler.answers import NoFit, Placement, Remedy
+from scheduler.answers import FreeRoom, NoFit, Placement, Remedy
 from scheduler.requests import Closeness, GangRequest, Group, Kin, Sibling, Spread
 from tests.support.clusters import racks
 from tests.support.refusals import GPU, KEYS, Case, cordoned, remedied, taken, wants
@@ -77,6 +77,16 @@ def test_remedies_of_every_kind_are_found_among_many_gangs() -> None:
         if isinstance(answer, NoFit):
             kinds.update({type(remedy).__name__ for remedy in answer.remedies})
     assert set(kinds) == {"AskFewer", "FreeRoom", "Loosen", "MoreNodes", "Uncordon", "Widen"}
+
+
+def test_room_is_freed_where_the_least_must_go_and_of_equal_nodes_on_the_first() -> None:
+    nodes = racks(1, 1, 10, 20)
+    full = {node.metadata.name: 8 for node in nodes} | {"n-0-0-5-3": 7, "n-0-0-8-0": 7}
+    refusal = Case(GangRequest("team", "g", wants("w", 3, 2)), nodes, taken(full)).refused()
+    freed = [remedy for remedy in refusal.remedies if isinstance(remedy, FreeRoom)]
+    assert [each.nodes for each in freed] == [
+        {"n-0-0-0-0": {GPU: 2}, "n-0-0-5-3": {GPU: 1}, "n-0-0-8-0": {GPU: 1}}
+    ]
 
 
 @drawn
