@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 
 from scheduler.parts import Part
-from scheduler.ranges import Ranges, prefix
-from scheduler.surveying import Survey, room_for
+from scheduler.ranges import Ranges
+from scheduler.surveying import MANY, Survey, room_for
 from scheduler.topology import Bools, Ints
 
 _TRIED: Final = 3  # domains that are tried before a part is left short
+_FEW: Final = 200  # nodes that are looked at for all shapes at once
 
 Run = tuple[int, int]
 """Positions from the first up to, and without, the second."""
@@ -167,7 +168,7 @@ def _packed(
     run = forced[root.name]
     near = slice(*run)
     slots = survey.left(where)[:, near].copy()
-    packing = Packing(survey, run, slots, np.zeros_like(slots), whole)
+    packing = Packing(survey, run, slots, np.zeros(slots.shape, dtype=np.int64), whole)
     _fill(packing, root, run, forced)
     return packing
 
@@ -213,9 +214,9 @@ def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
     if inside.size == 0:
         return []
     first, chosen = packing.run[0], list(part.shapes)
-    total = prefix(packing.slots[chosen, run[0] - first : run[1] - first])
+    slots = packing.slots[chosen, run[0] - first : run[1] - first]
     starts, stops = ranges.starts[inside], ranges.stops[inside]
-    room = total[:, stops - run[0]] - total[:, starts - run[0]]
+    room = ranges.within(run, slots, inside)
     fits = np.minimum(room, packing.survey.counts[chosen][:, None]).sum(axis=0)
     order = np.lexsort((starts, room.sum(axis=0), -fits))[:_TRIED]
     return [(int(starts[i]), int(stops[i])) for i in order]
@@ -235,11 +236,23 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
     packing.placed[shape, rows] += given
     packing.slots[shape, rows] = 0  # it is not asked again for this shape
     left = packing.left(rows)
-    for other in np.flatnonzero(packing.slots[:, rows].any(axis=1)).tolist():
-        there = packing.slots[other, rows]
-        packing.slots[other, rows] = np.minimum(there, room_for(survey.vectors[other], left))
+    if rows.size <= _FEW:
+        packing.slots[:, rows] = np.minimum(packing.slots[:, rows], _room_for_all(survey, left))
+    else:
+        for other in np.flatnonzero(packing.slots[:, rows].any(axis=1)).tolist():
+            there = packing.slots[other, rows]
+            packing.slots[other, rows] = np.minimum(there, room_for(survey.vectors[other], left))
     if missing:
         packing.out.append(LeftOut(shape, missing, run, level))
+
+
+def _room_for_all(survey: Survey, left: Ints) -> Ints:
+    """Tell how many pods of each shape there is room for in each of a few rows; shapes x rows."""
+    asked = list(survey.asked)
+    vectors = survey.vectors[:, asked][:, None, :]
+    times = np.where(vectors > 0, left[:, asked] // np.maximum(vectors, 1), MANY)
+    found: Ints = np.maximum(times.min(axis=2, initial=MANY), 0)
+    return found
 
 
 def _tightest(slots: Ints, wanted: int) -> Ints:
@@ -247,10 +260,12 @@ def _tightest(slots: Ints, wanted: int) -> Ints:
 
     Slots are no more than what is wanted, so that they can be counted.
     """
-    upto = np.cumsum(np.bincount(slots, minlength=wanted + 1) * np.arange(wanted + 1))
-    most = int(np.searchsorted(upto, wanted))
-    fewer = np.flatnonzero((slots > 0) & (slots < most))
-    fewer = fewer[np.argsort(slots[fewer], kind="stable")]
+    counts = np.bincount(slots, minlength=wanted + 1)
+    most = int(np.searchsorted(np.cumsum(counts * np.arange(wanted + 1)), wanted))
+    fewer = np.zeros(0, dtype=np.int64)
+    if counts[1:most].any():
+        fewer = np.flatnonzero((slots > 0) & (slots < most))
+        fewer = fewer[np.argsort(slots[fewer], kind="stable")]
     if most > wanted:
         return fewer  # and there are no others
     rest = wanted - int(slots[fewer].sum())

@@ -1,6 +1,6 @@
 """A gang as the explanations see it: shapes of pods, and the parts that must lie in one domain."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from api.quantities import PODS, Amounts
@@ -48,20 +48,35 @@ def shapes(
 
     `settled` leaves out of constraints what makes no difference, so that more are alike.
     """
-    runs: list[tuple[Want, int]] = []
-    for want in wants:
-        first, number = runs[-1] if runs else (None, 0)
-        if first is not None and _alike(first, want):
-            runs[-1] = first, number + 1
-        else:
-            runs.append((want, 1))
+    runs: list[Shape] = []
+    for first, number in _runs(wants):
+        runs.append(Shape(first.clique, first.need, first.constraints, number))
+    return together(runs, settled)
+
+
+def together(
+    runs: Iterable[Shape], settled: Callable[[Constraints], Constraints] = lambda same: same
+) -> tuple[Shape, ...]:
+    """Put shapes that are alike together, in the order they come."""
     found: dict[tuple[str, tuple[tuple[str, int], ...], Constraints], Shape] = {}
-    for want, number in runs:
-        constraints = settled(want.constraints)
-        alike = (want.clique, tuple(sorted(want.need.items())), constraints)
+    for each in runs:
+        constraints = settled(each.constraints)
+        alike = (each.clique, tuple(sorted(each.need.items())), constraints)
         before = found[alike].count if alike in found else 0
-        found[alike] = Shape(want.clique, want.need, constraints, before + number)
+        found[alike] = Shape(each.clique, each.need, constraints, before + each.count)
     return tuple(found.values())
+
+
+def _runs(wants: Sequence[Want]) -> Iterator[tuple[Want, int]]:
+    """Count wants that are alike and follow each other."""
+    start, first = 0, None
+    for i, want in enumerate(wants):
+        if first is None or not _alike(first, want):
+            if first is not None:
+                yield first, i - start
+            start, first = i, want
+    if first is not None:
+        yield first, len(wants) - start
 
 
 def question(request: GangRequest) -> Hashable:

@@ -32,7 +32,18 @@ class Ranges:
         found: Ints = upto.take(last, axis=-1) - upto.take(first, axis=-1)
         return found
 
-    @property
+    def within(self, run: tuple[int, int], values: Ints, domains: Ints) -> Ints:
+        """Add up values, which are those of a run, by domain; these lie in the run, itself one."""
+        if self.paths is None:
+            each: Ints = values[:, self.starts[domains] - run[0]]
+            return each
+        first, last = np.searchsorted(self.cuts, run).tolist()
+        upto = cut(values, self.cuts[first : last + 1] - run[0])
+        starts, stops = (each[domains] - first for each in self._between)
+        found: Ints = upto.take(stops, axis=-1) - upto.take(starts, axis=-1)
+        return found
+
+    @cached_property
     def size(self) -> int:
         """How many positions are in some domain."""
         return int((self.stops - self.starts).sum())

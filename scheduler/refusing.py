@@ -23,12 +23,12 @@ from scheduler.answers import (
 )
 from scheduler.eligible import Constraints
 from scheduler.firstfit import Attempt, nearest
-from scheduler.parts import Part, crossing, shapes, tree
+from scheduler.parts import Part, crossing, tree
 from scheduler.ranges import Judged
 from scheduler.requests import GangRequest
 from scheduler.room import Room
 from scheduler.surveying import Survey
-from scheduler.topology import Bools
+from scheduler.topology import Bools, Ints
 from scheduler.unblocking import remedies
 
 _BEST: Final = 3  # domains of a level that are told of
@@ -153,18 +153,26 @@ def _too_large(survey: Survey) -> str | None:
         asked = [column for column in survey.asked if vector[column]]
         enough = np.ones(survey.size, dtype=np.bool_)
         for column in asked:
-            enough &= survey.has(column) >= vector[column]
+            enough &= _offered(survey, column) >= vector[column]
         if not enough.any():
-            over = (c for c in asked if vector[c] > survey.has(c).max(initial=0))
+            over = (c for c in asked if vector[c] > _offered(survey, c).max(initial=0))
             return next(map(survey.resource, over), "")
     return None
+
+
+def _offered(survey: Survey, column: int) -> Ints:
+    """What each node has to offer of one resource, by row."""
+    capacity = survey.snapshot.capacity
+    if column < capacity.shape[1]:
+        return capacity[:, column]
+    return np.ones(len(capacity), dtype=np.int64)  # what a node has once
 
 
 def _bare(survey: Survey, finding: _Finding) -> NoFit:
     """Say what is needed and what there is, over all nodes."""
     request, snapshot = survey.request, survey.snapshot
     needed: dict[str, int] = {}
-    for shape in shapes(request.minimum or request.extras):
+    for shape in survey.plain:
         for name, amount in shape.need.items():
             needed[name] = needed.get(name, 0) + amount * shape.count
     for column in survey.asked[::-1] if survey.shapes else ():
@@ -196,8 +204,7 @@ def _bare(survey: Survey, finding: _Finding) -> NoFit:
 def _obstacles(survey: Survey, constraints: Constraints, where: Bools) -> dict[str, int]:
     if not where.any():
         return {}
-    left = np.zeros(survey.size, dtype=np.bool_)
-    left[survey.order[where]] = True
+    left: Bools = where[survey.topology.position]
     counts: dict[str, int] = {}
     for reason, excluded in survey.snapshot.masks.barriers(constraints):
         count = int(np.count_nonzero(left & excluded))

@@ -17,14 +17,14 @@ from scheduler.answers import ANCHORED, FILTERED, FRAGMENTED, GROUPED, SPREAD
 from scheduler.eligible import Constraints
 from scheduler.filters.selecting import UNSCHEDULABLE
 from scheduler.filters.together import exclusive_keys
-from scheduler.parts import Part, Shape, scarcity, shapes
+from scheduler.parts import Part, Shape, scarcity, shapes, together
 from scheduler.ranges import Judged, Ranges, cut, cuts_of, ranges_of
 from scheduler.requests import GangRequest
 from scheduler.room import Room
 from scheduler.topology import Bools, Ints
 
 _ANY_CORDON: Final = Toleration(UNSCHEDULABLE.key, "Exists", effect=UNSCHEDULABLE.effect)
-_MANY: Final = 2**30  # pods that need nothing fit this often, so that sums stay within 64 bits
+MANY: Final = 2**30  # pods that need nothing fit this often, so that sums stay within 64 bits
 
 
 class Survey:
@@ -47,7 +47,9 @@ class Survey:
         self._left: dict[int, Ints] = {}
         self._upto: dict[int, Ints] = {}
         self._sums: dict[tuple[int, str], Ints] = {}
+        self._needs: dict[tuple[int, ...], Ints] = {}
         self._free: dict[bytes, tuple[Ints, Ints]] = {}
+        self._free_for: dict[tuple[int, tuple[int, ...]], tuple[Ints, Ints]] = {}
         self._room: dict[tuple[int, tuple[int, ...], str], Ints] = {}
         self._pods: dict[tuple[int, tuple[int, ...], str], Ints] = {}
 
@@ -55,8 +57,9 @@ class Survey:
         """Give what must be placed: the minimum, or of each kind of extras one."""
         request, masks = self.request, self.snapshot.masks
         wants = request.minimum or request.extras
-        mates = dict.fromkeys(shape.constraints for shape in shapes(wants))
-        found = shapes(wants, lambda constraints: masks.settled(constraints, mates))
+        self.plain = shapes(wants)
+        mates = dict.fromkeys(shape.constraints for shape in self.plain)
+        found = together(self.plain, lambda constraints: masks.settled(constraints, mates))
         return found if request.minimum else tuple(replace(shape, count=1) for shape in found)
 
     def _key_texts(self) -> list[str]:
@@ -73,7 +76,7 @@ class Survey:
     def free(self) -> Ints:
         """What is free at each position; what a node has once comes after its resources."""
         free = self.room.free
-        return free if self.topology is self.snapshot.topologies[0] else free[self.order]
+        return free if self._straight else free[self.order]
 
     @cached_property
     def unknown(self) -> str:
@@ -127,7 +130,8 @@ class Survey:
         return found
 
     def _mask(self, constraints: Sequence[Constraints]) -> Bools:
-        masks = {each: self.room.mask(each)[self.order] for each in dict.fromkeys(constraints)}
+        order = slice(None) if self._straight else self.order
+        masks = {each: self.room.mask(each)[order] for each in dict.fromkeys(constraints)}
         found: Bools = np.array([masks[each] for each in constraints], dtype=np.bool_)
         for group in self.request.groups:
             ranges = self.ranges(group.near.required)
@@ -138,6 +142,11 @@ class Survey:
                 ]
                 found[cliques] &= ranges.covered(self.size)
         return found
+
+    @property
+    def _straight(self) -> bool:
+        """Whether positions are rows."""
+        return self.topology is self.snapshot.topologies[0]
 
     @cached_property
     def apart(self) -> Bools:
@@ -251,8 +260,9 @@ class Survey:
             stops.append(GROUPED)
         found.append(~ranges.holds(self.positions(part.anchors)))
         stops.append(ANCHORED)
-        first = np.argmax(found, axis=0)
-        return Judged(ranges, tuple(stops), np.where(np.any(found, axis=0), first, -1))
+        by_bound: Bools = np.array(found, dtype=np.bool_)
+        first = np.where(by_bound.any(axis=0), by_bound.argmax(axis=0), -1)
+        return Judged(ranges, tuple(stops), first)
 
     def _inside(self, part: Part, ranges: Ranges) -> Ints:
         """Count by domain those inside it that pass every bound of the part."""
@@ -267,13 +277,6 @@ class Survey:
         rows = self.snapshot.capacity[self.order[positions]]
         once = np.ones((len(rows), len(self.resources) - rows.shape[1]), dtype=np.int64)
         return np.concatenate([rows, once], axis=1)
-
-    def has(self, column: int) -> Ints:
-        """What each node has to offer of one resource, in the order of rows."""
-        capacity = self.snapshot.capacity
-        if column < capacity.shape[1]:
-            return capacity[:, column]
-        return np.ones(len(capacity), dtype=np.int64)
 
     @cached_property
     def weights(self) -> tuple[tuple[int, ...], ...]:
@@ -323,10 +326,12 @@ class Survey:
 
     def lacking(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
         """Tell how much is missing in sum where these may go, resources asked for x domains."""
-        key = id(where), () if self._alike else chosen, ranges.level
+        who = id(where), () if self._alike else chosen
+        key = *who, ranges.level
         if key not in self._room:
-            anyone: Bools = np.any(where[list(chosen)], axis=0)
-            self._room[key] = ranges.sums(*self._free_in(anyone))
+            if who not in self._free_for:
+                self._free_for[who] = self._free_in(np.any(where[list(chosen)], axis=0))
+            self._room[key] = ranges.sums(*self._free_for[who])
         found: Ints = self._needed(chosen)[:, None] - self._room[key]
         np.maximum(found, 0, out=found)
         return found
@@ -347,9 +352,10 @@ class Survey:
 
     def _needed(self, chosen: tuple[int, ...]) -> Ints:
         """Sum up what these pods ask for, by resource asked for."""
-        vectors = self.vectors[list(chosen)][:, list(self.asked)]
-        found: Ints = self.counts[list(chosen)] @ vectors
-        return found
+        if chosen not in self._needs:
+            vectors = self.vectors[list(chosen)][:, list(self.asked)]
+            self._needs[chosen] = self.counts[list(chosen)] @ vectors
+        return self._needs[chosen]
 
     def _slots(self, where: Bools, ranges: Ranges) -> Ints:
         """Sum up slots by domain; shapes x domains."""
@@ -384,7 +390,7 @@ def bold(constraints: Constraints) -> Constraints:
 
 def room_for(vector: Ints, free: Ints) -> Ints:
     """Tell for each row how many such pods it has room for; what they do not need counts not."""
-    found = np.full(len(free), _MANY, dtype=np.int64)
+    found = np.full(len(free), MANY, dtype=np.int64)
     for column in np.flatnonzero(vector):
         need = int(vector[column])
         has = free[:, column]

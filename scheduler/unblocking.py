@@ -105,7 +105,8 @@ def _freed(survey: Survey, nearest: Attempt) -> Iterator[Remedy]:
     first = min(out.run[0] for out in packing.out)
     stop = max(out.run[1] for out in packing.out)
     left = packing.left_by_resource((first, stop))
-    freeing = _Freeing(packing, first, left, np.zeros_like(left), np.zeros_like(left))
+    nothing = (np.zeros(left.shape, dtype=np.int64) for _ in range(2))
+    freeing = _Freeing(packing, first, left, *nothing)
     if not all(_made_room(freeing, out) for out in packing.out):
         return
     nodes = {
@@ -129,12 +130,12 @@ def _made_room(freeing: _Freeing, out: LeftOut) -> bool:
     asked = [column for column in survey.asked if vector[column]]
     may = np.flatnonzero(survey.usable[out.shape, slice(*out.run)]) + out.run[0] - freeing.first
     while count and may.size:
-        cost = np.zeros(may.size)
+        cost = np.zeros(freeing.left.shape[1])
         for column in asked:
             # By the share of what a pod asks for, so that bytes do not outweigh devices.
             need = int(vector[column])
-            cost += np.maximum(need - freeing.left[column, may], 0) / need
-        may = may[_least(cost, count * 2 + _LOOKED_AT)]
+            cost += np.maximum(need - freeing.left[column], 0) / need
+        may = may[_least(cost[may], count * 2 + _LOOKED_AT)]
         may = may[(freeing.most(may) >= vector)[:, asked].all(axis=1)][:count]
         own = vector[:, None]
         lack = np.where(own > 0, np.maximum(own - freeing.left[:, may], 0), 0)
@@ -183,10 +184,14 @@ def _like(
     near = np.flatnonzero(everyone[slice(*run)]) + run[0]
     if not near.size:
         near = np.flatnonzero(everyone)
+    if not near.size:
+        return None
     near = near[:: 1 + near.size // _LOOKED_AT]
+    offered = survey.offered(near)
+    unlike = np.flatnonzero((offered != offered[:1]).any(axis=1))  # mostly none
     kinds: dict[tuple[int, ...], int] = {}
-    for position, has in zip(near.tolist(), survey.offered(near).tolist(), strict=True):
-        kinds.setdefault(tuple(has), position)
+    for i in (0, *unlike.tolist()):
+        kinds.setdefault(tuple(offered[i].tolist()), int(near[i]))
     counted = [
         (count, at)
         for has, at in kinds.items()
