@@ -6,6 +6,7 @@ of the untouched snapshot as long as it lives, those of a Room by counting again
 The next snapshot of the same stock takes them over in the same way.
 """
 
+from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -20,12 +21,13 @@ from scheduler.filters.constraints import Constraints
 from scheduler.filters.together import Seated, Seating, exclusive_keys
 from scheduler.requests import GangRequest, Kin, Spread
 from scheduler.snapshot import Latest, Snapshot
-from scheduler.sums import FEW, Column, column_of
+from scheduler.sums import Column, column_of
 from scheduler.topology import Bools, Ints, Topology
 
 _MOST_MASKS: Final = 500
 _MOST_OLDER: Final = 60  # columns that are taken over from one snapshot to the next
 _WORTH: Final = 8  # counting a row again costs no more than so many counted all at once
+_FEW: Final = 8  # touched rows that are better counted one by one
 _MANY: Final = 1 << 30  # pods, more than any node takes; sums of it stay within 64 bits
 
 Key = TypeVar("Key")
@@ -55,7 +57,7 @@ class _Known:
     mask_of: dict[Constraints, int] = field(default_factory=dict)
     columns: dict[tuple[Shape, Layout], Column] = field(default_factory=dict)
     totals: dict[Layout, Column] = field(default_factory=dict)
-    # Those of the snapshot before, with the rows that have changed since.
+    # Those of the snapshot before, with the rows that have changed since, some more than once.
     older: dict[tuple[Shape, Layout], tuple[Column, Ints]] = field(default_factory=dict)
     older_totals: dict[Layout, tuple[Column, Ints]] = field(default_factory=dict)
 
@@ -107,7 +109,7 @@ def _grown(
 ) -> dict[Key, tuple[Column, Ints]]:
     """Keep those asked for last, unless there is so much to count again that it saves nothing."""
     found = {
-        key: (column, np.union1d(since, rows))
+        key: (column, np.concatenate((since, rows)))
         for key, (column, since) in older.items()
         if (since.size + rows.size) * _WORTH < len(column.values)
     }
@@ -134,19 +136,17 @@ class Room:
         self.devices = snapshot.devices
         self.seating = Seating(snapshot.masks)
         self._column = {name: i for i, name in enumerate(snapshot.resources)}
+        # Columns behind those of resources are of keys that a node has once.
+        self.resources = len(self._column)
         self._keys: dict[Hashable, int] = {}
         self._columns: dict[tuple[Shape, Layout], Column] = {}
         self._totals: dict[Layout, Column] = {}
-        self._touched: list[int] = []
+        self._touched = array("q")  # rows
+        self._devices: list[int] = np.flatnonzero(snapshot.devices).tolist()
         self._kept: dict[str, list[tuple[Kin, list[int]]]] = {}  # by namespace
         self._kept_among: dict[Hashable, _Kept] = {}
         self.choosy = False  # whether somebody placed minds who is near
         self.names = self._known.names
-
-    @property
-    def resources(self) -> int:
-        """How many columns are resources; those behind them are keys that a node has once."""
-        return len(self._column)
 
     def layout(self, topology: Topology) -> Layout:
         """Give a topology's tree of cells."""
@@ -167,7 +167,8 @@ class Room:
                 if at is None:
                     return None
                 need.append((at, amount))
-        need += [(self._key(key), 1) for key in exclusive_keys(constraints)]
+        if not constraints.lonely:
+            need += [(self._key(key), 1) for key in exclusive_keys(constraints)]
         settled = self.snapshot.masks.settled(constraints, chain(mates, self.seating.pods))
         mask = self._mask_of(settled)
         barred = self.seating.barred(constraints)
@@ -237,13 +238,14 @@ class Room:
     def _catch_up(self, column: Column, shape: Shape, where: Layout) -> None:
         """Count again what was touched since the column was last right."""
         mask = self._known.masks[shape.mask]
-        if len(self._touched) - column.seen > FEW:
-            rows = self._since(column)
-            fits = slots(self.free[rows], shape.need) * mask[rows]
-            column.put(where, where.topology.position[rows], fits)
+        if len(self._touched) - column.seen > _FEW:
+            rows = np.array(self._touched[column.seen :])
+            fits = slots(self.free, shape.need, rows) * mask[rows]
+            column.renew(where, where.topology.position[rows], fits)
+            column.seen = len(self._touched)
             return
         free, position = self.free, where.topology.position
-        for row in set(self._touched[column.seen :]):
+        for row in self._touched[column.seen :]:
             value = 0
             if mask.item(row):
                 counts = [free.item(row, at) // amount for at, amount in shape.need]
@@ -258,8 +260,8 @@ class Room:
         if before is None or rows is None:
             return None
         found = known.columns[shape, where] = before.copy()
-        fits = slots(known.free[rows], shape.need) * known.masks[shape.mask][rows]
-        found.put(where, where.topology.position[rows], fits)
+        fits = slots(known.free, shape.need, rows) * known.masks[shape.mask][rows]
+        found.renew(where, where.topology.position[rows], fits)
         return found
 
     def _older_totals(self, where: Layout) -> Column | None:
@@ -267,6 +269,7 @@ class Room:
         if before is None or rows is None:
             return None
         found = self._known.totals[where] = before.copy()
+        rows = np.unique(rows)
         found.put(where, where.topology.position[rows], self._total_of(self._known.free, rows))
         return found
 
@@ -293,8 +296,10 @@ class Room:
         if found.seen < len(self._touched):
             if found is self._known.totals.get(where):
                 found = self._totals[where] = found.copy()
-            rows = self._since(found)
-            found.put(where, where.topology.position[rows], self._total_of(self.free, rows))
+            rows = list(dict.fromkeys(self._touched[found.seen :]))
+            values = np.array([self._total_at(row) for row in rows], dtype=np.int64)
+            found.put(where, where.topology.position[rows], values)
+            found.seen = len(self._touched)
         return found
 
     def spend(self, taken: Mapping[int, Iterable[tuple[Need, int]]]) -> None:
@@ -338,14 +343,18 @@ class Room:
         kept.seen = len(placed)
         return replicas + kept.replicas, rows + kept.rows
 
-    def _since(self, column: Column) -> Ints:
-        touched = self._touched[column.seen :]
-        if len(touched) > FEW:
-            rows = np.unique(np.array(touched, dtype=np.int64))
-        else:
-            rows = np.array(sorted(set(touched)), dtype=np.int64)
-        column.seen = len(self._touched)
-        return rows
+    def _total_at(self, row: int) -> list[int]:
+        """The row of `totals` of one row, as `_total_of` works it out for many."""
+        free = self.free[row, : self.resources].tolist()
+        found = [max(0, amount) for amount in free]
+        capacity = self.snapshot.capacity
+        spare, some, whole = 0, False, True
+        for at in self._devices:
+            has = capacity.item(row, at)
+            spare += found[at]
+            some = some or has > 0
+            whole = whole and free[at] >= has
+        return [*found, spare, some, some and whole]
 
     def _total_of(self, free: Ints, rows: Ints | None = None) -> Ints:
         """The rows of `totals`, or all of them, by what is free."""
@@ -361,14 +370,17 @@ class Room:
         return found
 
 
-def slots(free: Ints, need: Need) -> Ints:
-    """How many times each row holds the need; what it does not ask for may be overdrawn."""
+def slots(free: Ints, need: Need, rows: Ints | None = None) -> Ints:
+    """How many times each row, or each of these, holds the need; what it does not ask for may be
+    overdrawn.
+    """
     if not need:
-        return np.full(len(free), _MANY, dtype=np.int64)
+        return np.full(len(free if rows is None else rows), _MANY, dtype=np.int64)
     (at, amount), *others = need
-    found: Ints = free[:, at] // amount
+    found: Ints = (free[:, at] if rows is None else free[:, at][rows]) // amount
     for at, amount in others:
-        np.minimum(found, free[:, at] // amount, out=found)
+        there = free[:, at] if rows is None else free[:, at][rows]
+        np.minimum(found, there // amount, out=found)
     np.maximum(found, 0, out=found)
     return np.minimum(found, _MANY, out=found)
 

@@ -1,14 +1,11 @@
 """A number for each position of a topology, and its sums over the cells of every depth."""
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from scheduler.cells import Layout
 from scheduler.topology import Ints
-
-FEW: Final = 32  # rows or positions that are better gone through one by one
 
 
 @dataclass(eq=False)
@@ -23,15 +20,13 @@ class Column:
         """Change values and their sums; positions must differ."""
         more = values - self.values[positions]
         self.values[positions] = values
-        if len(positions) > FEW:
-            for cells, sums in zip(where.depths, self.sums, strict=True):
-                np.add.at(sums, cells.at[positions], more)
-            return
-        # For a few of them the array functions take far longer than the additions.
-        each = more.tolist() if more.ndim == 1 else list(more)
-        for position, change in zip(positions.tolist(), each, strict=True):
-            for cells, sums in zip(where.depths, self.sums, strict=True):
-                sums[cells.at_list[position]] += change
+        for cells, sums in zip(where.depths, self.sums, strict=True):
+            np.add.at(sums, cells.at[positions], more)
+
+    def renew(self, where: Layout, positions: Ints, values: Ints) -> None:
+        """Change values and sum all up again; a position may come twice with the same value."""
+        self.values[positions] = values
+        self.sums = _summed(where, self.values)
 
     def set(self, where: Layout, position: int, value: int) -> None:
         """Change the value of one position, and the sums."""
@@ -48,10 +43,14 @@ class Column:
 
 def column_of(where: Layout, values: Ints) -> Column:
     """Sum values up."""
+    return Column(values, _summed(where, values))
+
+
+def _summed(where: Layout, values: Ints) -> list[Ints]:
     deepest = where.depths[-1].sums(values)
     sums = [deepest]
     for depth in range(where.deepest - 1, -1, -1):
         cells = where.depths[depth]
         # Cells of one depth are runs of cells of the next.
         sums.append(np.add.reduceat(sums[-1], cells.first, axis=0))
-    return Column(values, sums[::-1])
+    return sums[::-1]
