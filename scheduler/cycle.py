@@ -32,14 +32,14 @@ def plan(
     answers: list[Placement | Begun | NoFit] = []
     refused: dict[Hashable, NoFit] = {}  # since something was placed
     for gang in ordered(gangs, order):
-        asked = question(gang)
-        if asked in refused:
-            answers.append(replace(refused[asked], gang=gang))
+        known = refused.get(question(gang)) if refused else None
+        if known is not None:
+            answers.append(replace(known, gang=gang))
             continue
         answer = place(room, gang, settings.steps)
         answers.append(answer)
         if isinstance(answer, NoFit):
-            refused[asked] = answer
+            refused[question(gang)] = answer
         else:
             refused.clear()
     final = [each.finished() if isinstance(each, Begun) else each for each in answers]

@@ -18,7 +18,7 @@ from scheduler.answers import Placement
 from scheduler.eligible import obstacle
 from scheduler.evenness import Evenness, domain_of
 from scheduler.filters.constraints import Constraints
-from scheduler.filters.together import Seating
+from scheduler.filters.together import Seated, Seating
 from scheduler.requests import GangRequest
 from scheduler.snapshot import Snapshot
 from scheduler.topology import Topology
@@ -45,6 +45,10 @@ def _in_turn(placements: Sequence[Placement]) -> Iterator[Placement]:
     """Give parts in the order in which they got their room: all minima, and then all extras."""
     for extra in (False, True):
         for placement in placements:
+            if not placement.gang.extras:
+                if placement.placed and not extra:
+                    yield placement
+                continue
             minimum = {(want.clique, want.index) for want in placement.gang.minimum}
             some = [
                 each
@@ -63,23 +67,27 @@ class _Plan:
         self._column = {name: i for i, name in enumerate(snapshot.resources)}
         self._taken: dict[int, dict[str, int]] = {}
         self._last: dict[int, str] = {}  # gang, by row
-        self._let_in: set[tuple[Constraints, int]] = set()
+        self._let_in: set[tuple[Constraints, int]] = set()  # settled ones
         self._seating = Seating(snapshot.masks)
         self._evenness = Evenness(snapshot)
 
     def add(self, placement: Placement) -> None:
         """Count what a placement takes, and see that each pod may be where it is."""
         seats = []
+        row_of = self._snapshot.row_of
+        needs = {id(placed.want.need): placed.want.need for placed in placement.placed}
+        times: dict[tuple[int, int], int] = {}
         for placed in placement.placed:
-            row = self._snapshot.row_of[placed.node]
-            constraints = placed.want.constraints
-            if (constraints, row) not in self._let_in:
-                self._check_filters(placement, row, constraints)
+            row, want = row_of[placed.node], placed.want
+            seats.append((row, want.constraints))
+            key = row, id(want.need)
+            times[key] = times.get(key, 0) + 1
+        for (row, need), count in times.items():
             taken = self._taken.setdefault(row, {})
-            for name, amount in placed.want.need.items():
-                taken[name] = taken.get(name, 0) + amount
+            for name, amount in needs[need].items():
+                taken[name] = taken.get(name, 0) + amount * count
             self._last[row] = placement.gang.name
-            seats.append((row, constraints))
+        self._check_filters(placement, seats)
         found = self._seating.conflict(seats)
         if found:
             raise BrokenPlanError(f"{placement.gang.name}: {found} among pods of the plan")
@@ -91,7 +99,7 @@ class _Plan:
         for row, taken in self._taken.items():
             for name, amount in taken.items():
                 at = self._column.get(name)
-                if amount and (at is None or amount > free[row, at]):
+                if amount and (at is None or amount > free.item(row, at)):
                     node = self._snapshot.nodes[row].metadata.name
                     raise BrokenPlanError(f"{self._last[row]} overcommits {node} in {name}")
 
@@ -101,23 +109,31 @@ class _Plan:
         if level:
             raise BrokenPlanError(f"{placement.gang.name} is not apart by {level}")
 
-    def _check_filters(self, placement: Placement, row: int, constraints: Constraints) -> None:
-        reason = obstacle(self._snapshot.nodes[row], constraints)
+    def _check_filters(self, placement: Placement, seats: Sequence[Seated]) -> None:
         masks = self._snapshot.masks
-        mates = chain((each.want.constraints for each in placement.placed), self._seating.pods)
-        if not reason and not masks.mask(masks.settled(constraints, mates))[row]:
-            reason = "kept off by who is there"
-        if reason:
-            node = self._snapshot.nodes[row].metadata.name
-            raise BrokenPlanError(f"{placement.gang.name} on {node}: {reason}")
-        self._let_in.add((constraints, row))
+        known: dict[int, Constraints] = {}
+        for row, constraints in seats:
+            settled = known.get(id(constraints))
+            if settled is None:
+                mates = chain((mate for _, mate in seats), self._seating.pods)
+                settled = known[id(constraints)] = masks.settled(constraints, mates)
+            if (settled, row) in self._let_in:
+                continue
+            reason = obstacle(self._snapshot.nodes[row], constraints)
+            if not reason and not masks.mask(settled)[row]:
+                reason = "kept off by who is there"
+            if reason:
+                node = self._snapshot.nodes[row].metadata.name
+                raise BrokenPlanError(f"{placement.gang.name} on {node}: {reason}")
+            self._let_in.add((settled, row))
 
 
 def _whole(placement: Placement) -> None:
     slots = [(placed.want.clique, placed.want.index) for placed in placement.placed]
     wanted = {(want.clique, want.index) for want in placement.gang.minimum}
     asked = wanted | {(want.clique, want.index) for want in placement.gang.extras}
-    if len(set(slots)) != len(slots) or not wanted <= set(slots) <= asked:
+    filled = set(slots)
+    if len(filled) != len(slots) or not wanted <= filled <= asked:
         raise BrokenPlanError(f"{placement.gang.name} is not whole: {slots} for {wanted}")
 
 

@@ -9,11 +9,26 @@ from scheduler.sums import Column
 
 def shared(where: Layout, positions: Iterable[int]) -> int:
     """Add up, over all pairs of pods at these positions, the levels that both share."""
-    return sum(
-        count * (count - 1) // 2
-        for cells in where.depths[1:]
-        for count in Counter([cells.at_list[position] for position in positions]).values()
-    )
+    at = where.depths[-1].at_list
+    counts: Mapping[int, int] = Counter([at[position] for position in positions])
+    found = 0
+    for depth in range(where.deepest, 0, -1):
+        pairs = sum([count * (count - 1) // 2 for count in counts.values()])
+        if len(counts) <= 1:
+            return found + pairs * depth
+        found += pairs
+        counts = _wider(where, depth, counts)
+    return found
+
+
+def _wider(where: Layout, depth: int, counts: Mapping[int, int]) -> dict[int, int]:
+    """Add up counts by the cells around those of this depth."""
+    parent = where.depths[depth].parent
+    found: dict[int, int] = {}
+    for cell, count in counts.items():
+        up = parent.item(cell)
+        found[up] = found.get(up, 0) + count
+    return found
 
 
 def score(where: Layout, positions: Iterable[int]) -> float:
@@ -36,20 +51,22 @@ def fragmentation(where: Layout, totals: Column, used: Mapping[int, int]) -> flo
 
     `totals` are those of the Room before, and `used` is how many devices are taken by position.
     """
-    broken, most = 0.0, 0
-    for depth in range(1, len(where.depths)):
-        at = where.depths[depth].at_list
-        taken: Counter[int] = Counter()
-        for position, count in used.items():
-            if count:
-                taken[at[position]] += count
+    broken: list[float] = []  # by level, the deepest first
+    most = 0
+    at = where.depths[-1].at_list
+    taken: dict[int, int] = {}
+    for position, count in used.items():
+        if count:
+            taken[at[position]] = taken.get(at[position], 0) + count
+    for depth in range(where.deepest, 0, -1):
         weight = len(where.depths) - depth
         most += weight
         sums = totals.sums[depth]
         lost = sum(
             1
             for cell, count in taken.items()
-            if sums[cell, -1] == sums[cell, -2] and sums[cell, -3] > count
+            if sums.item(cell, -3) > count and sums.item(cell, -1) == sums.item(cell, -2)
         )
-        broken += weight * lost / len(taken) if taken else 0.0
-    return broken / most
+        broken.append(weight * lost / len(taken) if taken else 0.0)
+        taken = _wider(where, depth, taken)
+    return sum(reversed(broken)) / most
