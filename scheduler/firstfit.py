@@ -218,7 +218,9 @@ def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
     starts, stops = ranges.starts[inside], ranges.stops[inside]
     room = ranges.within(run, slots, inside)
     fits = np.minimum(room, packing.survey.counts[chosen][:, None]).sum(axis=0)
-    order = np.lexsort((starts, room.sum(axis=0), -fits))[:_TRIED]
+    # Of pods that are alike no other domain can take more than the first.
+    most = 1 if len(chosen) == 1 and not part.inner else _TRIED
+    order = np.lexsort((starts, room.sum(axis=0), -fits))[:most]
     return [(int(starts[i]), int(stops[i])) for i in order]
 
 
@@ -229,9 +231,9 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
     slots = np.minimum(packing.slots[shape, first : first + run[1] - run[0]], wanted)
     rows = _tightest(slots, wanted)
     given = slots[rows]
-    if rows.size:
-        given[-1] -= max(0, int(given.sum()) - wanted)
     missing = wanted - int(given.sum())
+    if missing < 0:
+        given[-1] += missing
     rows = rows + first
     packing.placed[shape, rows] += given
     packing.slots[shape, rows] = 0  # it is not asked again for this shape
@@ -242,7 +244,7 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
         for other in np.flatnonzero(packing.slots[:, rows].any(axis=1)).tolist():
             there = packing.slots[other, rows]
             packing.slots[other, rows] = np.minimum(there, room_for(survey.vectors[other], left))
-    if missing:
+    if missing > 0:
         packing.out.append(LeftOut(shape, missing, run, level))
 
 

@@ -96,6 +96,15 @@ _known: WeakKeyDictionary[Topology, dict[int, Ranges]] = WeakKeyDictionary()
 _cuts: WeakKeyDictionary[Topology, Ints] = WeakKeyDictionary()
 
 
+def only(values: Ints, where: Bools) -> Ints:
+    """Give rows of values with nothing where they do not count; the same where all do."""
+    if where.all():
+        return values
+    found = values.copy()
+    np.copyto(found, 0, where=~where)
+    return found
+
+
 def prefix(values: Ints) -> Ints:
     """Sum over all positions before each, and over all."""
     total = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=np.int64)

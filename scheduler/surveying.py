@@ -18,7 +18,7 @@ from scheduler.eligible import Constraints
 from scheduler.filters.selecting import UNSCHEDULABLE
 from scheduler.filters.together import exclusive_keys
 from scheduler.parts import Part, Shape, scarcity, shapes, together
-from scheduler.ranges import Judged, Ranges, cut, cuts_of, ranges_of
+from scheduler.ranges import Judged, Ranges, cut, cuts_of, only, ranges_of
 from scheduler.requests import GangRequest
 from scheduler.room import Room
 from scheduler.topology import Bools, Ints
@@ -340,7 +340,7 @@ class Survey:
         """What is free there of each resource asked for, and its sums up to each cut."""
         key = where.tobytes()
         if key not in self._free:
-            free = self._positive if where.all() else self._positive * where
+            free = only(self._positive, where)
             self._free[key] = free, cut(free, self.cuts)
         return self._free[key]
 
@@ -370,7 +370,7 @@ class Survey:
     def left(self, where: Bools) -> Ints:
         """How many pods of each shape have room where a mask lets them. Not to be written."""
         if id(where) not in self._left:
-            self._left[id(where)] = self.slots if where.all() else self.slots * where
+            self._left[id(where)] = only(self.slots, where)
         return self._left[id(where)]
 
 
