@@ -96,7 +96,7 @@ class Board:
     def capacity(self, depth: int, cell: int) -> Counts:
         """How many pieces of each kind the cell takes, if no other kind came."""
         self._recount()
-        found = self._table(depth)[:, cell].tolist()
+        found = [column.sums[depth].item(cell) for column in self.columns]
         lost = self._lost[depth].get(cell)
         return found if lost is None else [n - less for n, less in zip(found, lost, strict=True)]
 
@@ -106,7 +106,7 @@ class Board:
         found: Ints = self._table(depth)[:, first:last]
         lost = self._lost[depth]
         if lost:
-            cells = [c for c in range(first, last) if among[c - first] and c in lost]
+            cells = [c for c in lost if first <= c < last and among[c - first]]
             if cells:
                 found = found.copy()
                 found[:, [c - first for c in cells]] -= np.array([lost[c] for c in cells]).T
@@ -116,7 +116,7 @@ class Board:
         """How many pieces of each kind, by row, each cell takes while nothing is put."""
         stacked = self._stacked.get(depth)
         if stacked is None:
-            stacked = np.stack([column.sums[depth] for column in self.columns])
+            stacked = np.array([column.sums[depth] for column in self.columns])
             self._stacked[depth] = stacked
         return stacked
 
@@ -134,12 +134,11 @@ class Board:
         """
         found: list[int] = self.columns[kind].values[start:stop].tolist()
         spare: list[int] = self.totals.values[start:stop, -3].tolist()
-        if self._there:
-            for position in range(start, stop):
-                there = self._there.get(position)
-                if there is not None:
-                    found[position - start] = _fitting(there, kind, self._scarcest[kind])
-                    spare[position - start] = there.spare
+        for position in range(start, stop) if len(self._there) > stop - start else self._there:
+            there = self._there.get(position)
+            if there is not None and start <= position < stop:
+                found[position - start] = _fitting(there, kind, self._scarcest[kind])
+                spare[position - start] = there.spare
         return found, spare
 
     def free(self, position: int) -> list[int]:
@@ -156,18 +155,19 @@ class Board:
         self.budget.spent += 1
         there = self._there.get(position)
         if there is None:
-            spare = int(self.totals.values[position, -3])
-            slots = [int(column.values[position]) for column in self.columns]
+            spare = self.totals.values.item(position, -3)
+            slots = [column.values.item(position) for column in self.columns]
             there = self._there[position] = _There(self.free(position), spare, slots, slots)
         self._change(position, there, kind, count)
 
     def undo(self, mark: int) -> None:
         """Take back what was put since there was so much."""
         put = self.put
-        while len(put) > mark:
+        while len(put) > mark > 0:
             position, kind, count = put.pop()
             self._change(position, self._there[position], kind, -count)
-        if not put:
+        if not mark:
+            put.clear()
             self._there.clear()
             self._stale.clear()
             for lost in self._lost:
@@ -189,7 +189,7 @@ class Board:
         at = self.where.depths[-1].at_list
         for position in self._stale:
             there = self._there[position]
-            slots = [_fitting(there, kind, need) for kind, need in enumerate(self._scarcest)]
+            slots = _all_fitting(there, self._scarcest)
             lost = [n - m for n, m in zip(there.slots, slots, strict=True)]
             there.slots = slots
             some = by_cell.get(at[position])
@@ -225,6 +225,22 @@ def _fitting(there: _There, kind: int, need: Sequence[tuple[int, int]]) -> int:
         if left < amount * most:
             most = left // amount
     return most
+
+
+def _all_fitting(there: _There, needs: Sequence[Sequence[tuple[int, int]]]) -> Counts:
+    """How many pieces of each kind fit there now."""
+    free, found = there.free, []
+    for first, need in zip(there.first, needs, strict=True):
+        most = first
+        for at, amount in need if most else ():
+            left = free[at]
+            if left < amount:
+                most = 0
+                break
+            if left < amount * most:
+                most = left // amount
+        found.append(most)
+    return found
 
 
 def _sum(one: Counts, other: Counts) -> Counts:

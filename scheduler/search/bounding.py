@@ -34,7 +34,14 @@ def times(board: Board, counts: Counts, depth: int, among: Bools | None = None) 
     """
     found: Ints | None = None
     cells = board.where.depths[depth]
-    near = None if among is None else among[cells.at]
+    near, starts = None, cells.starts
+    if among is not None and not among.all():
+        # Positions of other cells are left out, which are most of them as a rule.
+        near = np.flatnonzero(among[cells.at])
+        sizes = (cells.stops - cells.starts)[among]
+        starts = np.cumsum(sizes) - sizes
+        if not starts.size:
+            return None
     for at in range(board.room.resources):
         counted = _counted(board, counts, at, near)
         if counted is None:
@@ -42,9 +49,13 @@ def times(board: Board, counts: Counts, depth: int, among: Bools | None = None) 
         worths = np.array(list(_worths(counted.amounts, counted.levels)), dtype=np.int64)
         there = _best(counted.amounts, worths, counted.most + 1)[:, counted.free]
         asked = worths @ np.array(counted.counts)
-        room = (np.add.reduceat(there, cells.starts, axis=1) // asked[:, None]).min(axis=0)
+        room = (np.add.reduceat(there, starts, axis=1) // asked[:, None]).min(axis=0)
         found = room if found is None else np.minimum(found, room)
-    return found
+    if found is None or near is None or among is None:
+        return found
+    every = np.zeros(len(cells.starts), dtype=np.int64)
+    every[among] = found
+    return every
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +64,13 @@ class _Counted:
 
     amounts: list[int]  # by kind
     counts: list[int]
-    free: Ints  # by position
+    free: Ints  # by position, of those that are near
     levels: list[int]  # how much nodes have free, what most of them have first
     most: int
 
 
-def _counted(board: Board, counts: Counts, at: int, near: Bools | None) -> _Counted | None:
-    """Count one resource, or give None where a sum tells as much."""
+def _counted(board: Board, counts: Counts, at: int, near: Ints | None) -> _Counted | None:
+    """Count one resource at the positions near, or give None where a sum tells as much."""
     asking = [
         (kind, amount, count)
         for kind, count in counts
@@ -68,10 +79,11 @@ def _counted(board: Board, counts: Counts, at: int, near: Bools | None) -> _Coun
     ]
     if len(asking) < 2:
         return None  # one kind is bounded by its own sums
-    usable = np.any([board.columns[kind].values > 0 for kind, _, _ in asking], axis=0)
-    if near is not None:
-        usable &= near
     there = board.totals.values[:, at]
+    slots = [board.columns[kind].values for kind, _, _ in asking]
+    if near is not None:
+        there, slots = there[near], [each[near] for each in slots]
+    usable = np.any([each > 0 for each in slots], axis=0)
     if not (usable & (there < _WASTE * max(amount for _, amount, _ in asking))).any():
         return None
     free = np.where(usable, there, 0)

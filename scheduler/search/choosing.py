@@ -3,7 +3,7 @@
 The bounds are optimistic: what they exclude cannot be, what they let pass may still fail.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from scheduler.topology import Bools, Ints
 
 def able(board: Board, tree: Tree, depth: int, *, closely: bool = False) -> Bools:
     """Which cells of this depth pass every bound, or `closely` also those that take longer."""
-    cells = board.where.depths[depth]
-    ok: Bools = np.ones(len(cells.starts), dtype=np.bool_)
-    for kind, count in enumerate(tree.counts):
+    first, *others = tree.counts
+    ok: Bools = board.columns[0].sums[depth] >= first
+    for kind, count in enumerate(others, 1):
         ok &= board.columns[kind].sums[depth] >= count
     if len(tree.counts) > 1 and ok.any():
-        ok &= _enough(board, tree, depth)
+        _enough(board, tree, depth, ok)
     if not ok.any():
         return ok
     for part in tree.root.walk():
@@ -34,26 +34,27 @@ def able(board: Board, tree: Tree, depth: int, *, closely: bool = False) -> Bool
     return _parted(board, tree.root, 1, depth, ok, closely=closely)
 
 
-def _enough(board: Board, tree: Tree, depth: int) -> Bools:
-    """Whether there is enough of each resource for all kinds together."""
+def _enough(board: Board, tree: Tree, depth: int, ok: Bools) -> None:
+    """Leave out cells that have not enough of each resource for all kinds together."""
     total: dict[int, int] = {}
     for kind, count in zip(tree.kinds, tree.counts, strict=True):
         for at, amount in kind.shape.need:
             if at < board.room.resources:
                 total[at] = total.get(at, 0) + amount * count
-    asked = list(total)
-    sums = board.room.totals(board.where).sums[depth]
-    found: Bools = np.all(sums[:, asked] >= np.array([total[at] for at in asked]), axis=1)
-    return found
+    sums = board.totals.sums[depth]
+    for at, amount in total.items():
+        ok &= sums[:, at] >= amount
 
 
 def _inside(board: Board, part: Part, depth: int) -> Bools:
     """Which cells lie in a domain of the part's depth, and in the one that it is tied to."""
-    cell = np.arange(len(board.where.depths[depth].starts))
-    for up in range(depth, part.depth, -1):
-        cell = board.where.depths[up].parent[cell]
-    ok: Bools = board.where.depths[part.depth].real[cell]
-    return ok & (cell == part.pin) if part.pin >= 0 else ok
+    depths = board.where.depths
+    ok: Bools = depths[part.depth].real
+    if part.pin >= 0:
+        ok = ok & (np.arange(len(ok)) == part.pin)
+    for down in range(part.depth + 1, depth + 1):
+        ok = ok[depths[down].parent]
+    return ok
 
 
 def _parted(board: Board, part: Part, count: int, depth: int, ok: Bools, *, closely: bool) -> Bools:
@@ -91,8 +92,7 @@ def fitting(board: Board, part: Part, most: int, *, closely: bool) -> Ints:
     return found
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A cell to try, and what its pairs of pods would share at best."""
 
     cell: int
@@ -116,30 +116,30 @@ def candidates(
         promise += _promised(board, tree, depth)[found]
     if pull.own is not None:
         promise += pods * pull.kin(depth, where)[found]
-    totals = board.totals.sums[depth]
     devices = sum([n * count for n, count in zip(board.demand, tree.counts, strict=True)])
-    order = np.lexsort(
-        (
-            totals[found, -3],
-            _broken(board, found, depth, devices),
-            -pull.near(depth, where)[found],
-            -promise,
-        )
-    )[:most]
-    return [Candidate(int(found[i]), int(promise[i])) for i in order]
+    keys = [board.totals.sums[depth][:, -3][found], _broken(board, depth, devices)[found]]
+    if pull.base is not None:
+        keys.append(-pull.near(depth, where)[found])
+    if depth < where.deepest or pull.own is not None:
+        keys.append(-promise)
+    order = np.lexsort(keys)[:most]
+    return [
+        Candidate(cell, best)
+        for cell, best in zip(found[order].tolist(), promise[order].tolist(), strict=True)
+    ]
 
 
-def _broken(board: Board, cells: Ints, depth: int, devices: int) -> Ints:
-    """How many free domains are broken by taking so many devices of a cell, wider ones counting
+def _broken(board: Board, depth: int, devices: int) -> Ints:
+    """How many free domains are broken by taking so many devices of each cell, wider ones counting
     more.
     """
     where = board.where
-    found = np.zeros(len(cells), dtype=np.int64)
-    for level in range(depth, 0, -1):
-        sums = board.totals.sums[level][cells, -3:]
-        lost = (sums[:, 1] > 0) & (sums[:, 2] == sums[:, 1]) & (sums[:, 0] > devices)
-        found += lost * (len(where.depths) - level)
-        cells = where.depths[level].parent[cells]
+    found = np.zeros(1, dtype=np.int64)
+    for level in range(1, depth + 1):
+        sums = board.totals.sums[level]
+        has = sums[:, -2]
+        lost = (has > 0) & (sums[:, -1] == has) & (sums[:, -3] > devices)
+        found = found[where.depths[level].parent] + lost * (len(where.depths) - level)
     return found
 
 

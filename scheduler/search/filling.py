@@ -4,6 +4,7 @@ This finds most of what there is to find, at a cost of about one step for each n
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -12,7 +13,7 @@ from scheduler.search.board import Board, Counts
 from scheduler.search.closing import Closely
 from scheduler.search.pulling import Pull
 from scheduler.search.tree import Part
-from scheduler.topology import Bools
+from scheduler.topology import Bools, Ints
 
 Parts: TypeAlias = list[tuple[Part, int]]
 """Parts that are still to be placed whole, and how often."""
@@ -47,7 +48,10 @@ class Filler:
         self.futile = False  # whether some part fits nowhere
         self._sizes = [kind.size for kind in board.kinds]
         self._demand = board.demand
-        self._weights = np.array([self._sizes, self._demand], dtype=np.int64)
+
+    @cached_property
+    def _weights(self) -> Ints:
+        return np.array([self._sizes, self._demand], dtype=np.int64)
 
     def whole(self, part: Part, depth: int, cell: int, *, split: bool = False) -> bool:
         """Put all of a part into the cell, or nothing; `split` if no single cell in it will do."""
@@ -155,19 +159,21 @@ class Filler:
         if not fits.any():
             return -1
         free = self._board.totals.sums[depth][first:last, -3]
-        share = np.minimum(1.0, free / np.maximum(load, 1.0))
-        share[load <= 0] = 1.0
-        fits *= share
+        over = load > free
+        if over.any():
+            fits[over] *= free[over] / load[over]
         total = sum(n * size for n, size in zip(wanted, self._sizes, strict=True))
-        pull = self._pull.cells(depth, first, last)
         enough = fits >= total
         if self._shaken is not None:
             fits *= self._shaken.random(last - first)
             free = (free * self._shaken.random(last - first)).astype(np.int64)
-        wish = pull.astype(np.float64) if enough.any() else fits * (fits + 2 * pull)
-        order = np.lexsort((free, -wish))
-        order = order[enough[order]] if enough.any() else order[left[order]]
-        return first + int(order[0])
+        some = bool(enough.any())
+        at = np.flatnonzero(enough if some else left)
+        if self._pull.own is not None or not some:
+            pull = self._pull.cells(depth, first, last)[at]
+            wish = pull if some else fits[at] * (fits[at] + 2 * pull)
+            at = at[wish == wish.max()]
+        return first + int(at[free[at].argmin()])
 
     def _leaf(self, cell: int, counts: Counts) -> None:
         board = self._board
@@ -179,18 +185,23 @@ class Filler:
     def _spread(self, kind: int, count: int, start: int, stop: int) -> int:
         """Put pieces on positions, the tightest first; one that takes all the rest ends it."""
         board, put = self._board, 0
-        found = []
         some, spare = board.row(kind, start, stop)
         if self._shaken is not None:
             spare = self._shaken.permutation(len(spare)).tolist()
-        for position, slots in enumerate(some, start):
-            if slots:
-                found.append((spare[position - start], position, slots))
+        alone = [(spare[i], i) for i, slots in enumerate(some) if slots >= count]
+        if alone:
+            board.take(start + min(alone)[1], kind, count)
+            return count
+        found = [(spare[i], start + i, slots) for i, slots in enumerate(some) if slots]
         found.sort()
         while found and put < count and not board.budget.out:
             rest = count - put
-            i = next((i for i, (_, _, slots) in enumerate(found) if slots >= rest), 0)
-            _, position, slots = found.pop(i)
+            at = 0
+            for i, (_, _, slots) in enumerate(found):
+                if slots >= rest:
+                    at = i
+                    break
+            _, position, slots = found.pop(at)
             board.take(position, kind, min(slots, rest))
             put += min(slots, rest)
         return put

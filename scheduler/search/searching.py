@@ -116,11 +116,9 @@ class Search:
     def _sizes(self) -> list[float]:
         """How large a piece of each kind is, by its shares of all that is free in the cluster."""
         board = self._board
-        free = board.totals.sums[0][0]
-        return [
-            sum(a / max(1, int(free[at])) for at, a in need if at < board.room.resources)
-            for need in board.needs
-        ]
+        free = board.totals.sums[0][0].tolist()
+        most = board.room.resources
+        return [sum([a / max(1, free[at]) for at, a in need if at < most]) for need in board.needs]
 
     def _greedy(self, filler: Filler) -> Found | None:
         """Fill the most promising cells, smaller ones first."""
@@ -159,7 +157,9 @@ class Search:
     def _candidates(self, depth: int) -> list[Candidate]:
         found = self._chosen.get(depth)
         if found is None:
-            most = _TRIED if self._thorough else _LIGHTLY
+            # Single cells of the deepest depth are filled in no time.
+            deepest = depth == self._where.deepest
+            most = _TRIED if self._thorough or deepest else _LIGHTLY
             ok = self._able(depth)
             found = candidates(self._board, self._tree, self._question.pull, depth, ok, most)
             self._chosen[depth] = found
@@ -221,7 +221,9 @@ class Search:
         sizes = [kind.size for kind in self._tree.kinds]
         pods = [at for at, kind, count in put for _ in range(count * sizes[kind])]
         there = question.pull.positions
-        value = scoring.shared(self._where, [*pods, *there]) - scoring.shared(self._where, there)
+        value = scoring.shared(self._where, [*pods, *there])
+        if there:
+            value -= scoring.shared(self._where, there)
         return Found(self._tree, tuple(put), value)
 
 

@@ -7,7 +7,6 @@ must share a node become one large pod. Parts that are alike are one part, sever
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias
 
 from api import names
@@ -79,15 +78,14 @@ class Part:
     times: int
     own: tuple[tuple[int, int], ...]  # kind and count, of each instance
     inner: tuple["Part", ...]
+    total: tuple[tuple[int, int], ...] = field(init=False)  # the same, inner parts included
 
-    @cached_property
-    def total(self) -> tuple[tuple[int, int], ...]:
-        """Kind and count of one instance, inner parts included."""
+    def __post_init__(self) -> None:
         found = dict(self.own)
         for part in self.inner:
             for kind, count in part.total:
                 found[kind] = found.get(kind, 0) + count * part.times
-        return tuple(found.items())
+        self.total = tuple(found.items())
 
     def walk(self) -> Iterator["Part"]:
         """Give this part and all within."""
@@ -103,32 +101,41 @@ class Tree:
     root: Part
     kinds: list[Kind]
     draft: Draft
+    counts: list[int] = field(init=False)  # pieces of each kind
+    pods: int = field(init=False)
 
-    @cached_property
-    def counts(self) -> list[int]:
-        """How many pieces there are of each kind."""
+    def __post_init__(self) -> None:
         found = dict(self.root.total)
-        return [found[kind] for kind in range(len(self.kinds))]
-
-    @cached_property
-    def pods(self) -> int:
-        """How many pods there are."""
-        return sum(n * kind.size for n, kind in zip(self.counts, self.kinds, strict=True))
+        self.counts = [found[kind] for kind in range(len(self.kinds))]
+        self.pods = sum([found[i] * kind.size for i, kind in enumerate(self.kinds)])
 
 
 def read(room: Room, request: GangRequest, mates: Mates) -> Asked:
     """Read a request; its extras are no part of the tree."""
     pods: dict[str, dict[Shape, list[Want]]] = {}
-    seen: dict[tuple[object, ...], Shape] = {}
+    seen: dict[tuple[int, int], Shape] = {}
+    before: Want | None = None
+    alike: list[Want] = []
     for want in sorted(request.minimum, key=lambda want: (want.clique, want.index)):
-        key = (tuple(want.need.items()), want.constraints)
+        # Most share both with the one before.
+        if (
+            before is not None
+            and want.need is before.need
+            and want.constraints is before.constraints
+            and want.clique == before.clique
+        ):
+            alike.append(want)
+            continue
+        before = want
+        key = id(want.need), id(want.constraints)
         shape = seen.get(key)
         if shape is None:
             shape = room.shape(want.need, want.constraints, mates.constraints)
             if shape is None:
                 raise UnplaceableError(want.clique)
             seen[key] = shape
-        pods.setdefault(want.clique, {}).setdefault(shape, []).append(want)
+        alike = pods.setdefault(want.clique, {}).setdefault(shape, [])
+        alike.append(want)
     return Asked(_branches(room, request, pods), pods)
 
 
