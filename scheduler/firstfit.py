@@ -217,10 +217,13 @@ def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
     slots = packing.slots[chosen, run[0] - first : run[1] - first]
     starts, stops = ranges.starts[inside], ranges.stops[inside]
     room = ranges.within(run, slots, inside)
-    fits = np.minimum(room, packing.survey.counts[chosen][:, None]).sum(axis=0)
+    counts = packing.survey.counts[chosen]
+    fits = np.minimum(room, counts[:, None]).sum(axis=0)
     # Of pods that are alike no other domain can take more than the first.
     most = 1 if len(chosen) == 1 and not part.inner else _TRIED
     order = np.lexsort((starts, room.sum(axis=0), -fits))[:most]
+    if packing.whole:  # then a domain is of no use that cannot take all of it
+        order = order[fits[order] == counts.sum()]
     return [(int(starts[i]), int(stops[i])) for i in order]
 
 
