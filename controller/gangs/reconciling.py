@@ -241,7 +241,7 @@ class Reconciler:
         if self._fenced() is None:
             return
         _log.info("%s/%s: taken back", meta.namespace, meta.name)
-        how = Deletion(uid=meta.uid, resource_version="" if bound else meta.resource_version)
+        how = Deletion(uid=meta.uid, resource_version=None if bound else meta.resource_version)
         await self._client.delete(PODS, meta.name, meta.namespace, how)
 
     async def _set_state(self, step: _Move) -> None:

@@ -135,3 +135,14 @@ async def test_a_successor_counts_pods_of_gangs_that_may_be_bound_soon_and_no_da
         see(s, refused(pinned("a-0", owned_by("a"))), booked("n1", "1", State.LIFTING, 4))
         reconciler.take_over()
         assert free(reconciler) == AT_LEAST
+
+
+async def test_pods_of_a_gang_that_is_rolled_back_go_whatever_became_of_them_meanwhile() -> None:
+    """Those that are repaired go only as they were last seen: they may be bound by now."""
+    async with scene() as (s, api, client):
+        see(s, member("a", 0, gated=False), booked("n1", "1", State.ROLLED_BACK, 4))
+        api.answers.append(fakeapi.json(bare("Pod", "a-0", 9)))
+        await made(s, client).reconcile(KEY)
+        (seen,) = api.seen
+        assert seen.method == "DELETE"
+        assert msgspec.json.decode(seen.body)["preconditions"].keys() == {"uid"}
