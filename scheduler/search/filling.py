@@ -89,6 +89,11 @@ class Filler:
             self._enter(depth + 1, child, counts, parts)
             wanted = _needed(counts, parts)
 
+    def first(self, depth: int, cell: int, counts: Counts) -> int:
+        """Give the cell one depth down that so many pieces would go to first, or -1."""
+        first, last = self._board.where.depths[depth].children[cell]
+        return self._next(depth + 1, first, last, counts, np.ones(last - first, dtype=np.bool_))
+
     def _sorted(self, parts: Parts) -> Parts:
         """Put parts that ask for more first."""
         weights = [sum(n * (1 + self._demand[k]) for k, n in part.total) for part, _ in parts]

@@ -64,6 +64,7 @@ class Search:
         self._chosen: dict[int, list[Candidate]] = {}
         self._passing: dict[int, Bools] = {}
         self._close: Bools | None = None
+        self._taking: dict[tuple[int, int], Found] = {}  # by depth and cell that took everything
         self.futile = False  # whether a part fits nowhere, and that ended a try
         self._board = Board(
             question.room, question.where, question.tree.kinds, question.columns, budget
@@ -166,11 +167,28 @@ class Search:
         return found
 
     def _try(self, filler: Filler, depth: int, candidate: Candidate) -> Found | None:
-        if not filler.whole(self._tree.root, depth, candidate.cell, split=True):
+        cell = candidate.cell
+        if self._taking and (known := self._again(filler, depth, cell)) is not None:
+            return known
+        if not filler.whole(self._tree.root, depth, cell, split=True):
             return None
         put = tuple(self._board.put)
         self._board.undo(0)
-        return self._accepted(put)
+        found = self._accepted(put)
+        if found is not None:
+            self._taking[depth, cell] = found
+        return found
+
+    def _again(self, filler: Filler, depth: int, cell: int) -> Found | None:
+        """Give what was found before if filling the cell would begin where that took everything."""
+        inner = self._tree.root.inner
+        last = max(known for known, _ in self._taking)
+        while depth < last and all(part.depth > depth + 1 for part in inner):
+            cell, depth = filler.first(depth, cell, self._tree.counts), depth + 1
+            found = self._taking.get((depth, cell))
+            if found is not None or cell < 0:
+                return found
+        return None
 
     def _exactly(self, best: Found | None) -> Found | None:
         """Look at everything there is, or TooMuchError if that is not little enough."""
