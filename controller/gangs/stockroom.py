@@ -48,7 +48,7 @@ class Stockroom:
         self._left_by = left_by
         self._stock = Stock(levels)
         self._changed_pods: set[Key] = set()
-        self._leaving: set[Hashable] = set()  # pods that are being deleted
+        self._leaving: set[Hashable] = set()  # holds that others may speak for too, or soon nobody
         self._changed_gangs: set[Key] = set()
         self._spoken: dict[Key, Spoken] = {}
         self._speakers: dict[Key, int] = {}  # for each pod, by how many gangs' slots it is counted
@@ -95,7 +95,8 @@ class Stockroom:
     def overdrawn(self, node: str) -> frozenset[str]:
         """Name the resources of which a node has less than is spoken for there by now.
 
-        Pods that are being deleted do not count: their slots may speak for them too.
+        Pods that are being deleted do not count, nor slots of gangs that are gone: both may be
+        there beside each other for the same room.
         """
         self._catch_up()
         return self._stock.overdrawn(node, self._leaving)
@@ -129,6 +130,9 @@ class Stockroom:
         now = stocktaking.of_gang(view) if view is not None else _NOTHING
         if left is not None:
             now = Spoken(stocktaking.of_orphan(left), now.pods)
+        self._leaving -= {(gang, slot) for slot in self._spoken.get(gang, _NOTHING).slots}
+        if left is not None:  # its pods may be there still, and then count beside these
+            self._leaving |= {(gang, slot) for slot in now.slots}
         before = self._spoken.pop(gang, _NOTHING)
         if now != _NOTHING:
             self._spoken[gang] = now

@@ -184,12 +184,16 @@ class World:
         """
         nodes = view.nodes_by_slot()
         gated = [(m.pod, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
-        short = {node: self.stockroom.overdrawn(node) for node in {node for _, node in gated}}
+        # In a gang that is bound a successor keeps the slot, and has time to be bound there.
+        booked = view.reservation
+        starts = booked is not None and booked.state is not State.BOUND
+        asked = {node for _, node in gated} if starts else set[str]()
+        short = {node: self.stockroom.overdrawn(node) for node in asked}
         return frozenset(
             node
             for pod, node in gated
             if self._refuses(node, self._constraints(pod))
-            or (short[node] and not short[node].isdisjoint(needs.of_pod(pod)))
+            or (short.get(node) and not short[node].isdisjoint(needs.of_pod(pod)))
         )
 
     def _stranded(self, view: GangView) -> frozenset[SlotKey]:
