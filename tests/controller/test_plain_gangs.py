@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from api import names
-from api.jsons import Json, JsonObject
+from api.jsons import JsonObject
 from api.reservation import ReservationSpec, State
 from api.streams import Node, Pod
 from controller.gangs import booking, plain_pods, plain_slots
@@ -16,7 +16,6 @@ from controller.gangs.plain_deciding import (
     Amend,
     Confirm,
     Make,
-    PlainStep,
     Rest,
     Taken,
     Unmake,
@@ -133,19 +132,6 @@ def test_the_oldest_pod_is_followed_in_all_else() -> None:
     step = decide(seen(*pods))
     assert isinstance(step, Make)
     assert step.wanted.priority_class == "low"
-
-
-SPREAD, ZONE = names.SPREAD_ANNOTATION, names.PREFERRED_ZONE
-
-
-def told(step: PlainStep) -> dict[str, Json]:
-    """The annotations of the PodGang that is wanted, but for its slots."""
-    assert isinstance(step, Make | Amend)
-    meta = step.wanted.body()["metadata"]
-    assert isinstance(meta, dict)
-    found = meta["annotations"]
-    assert isinstance(found, dict)
-    return {key: value for key, value in found.items() if key != names.SLOTS_ANNOTATION}
 
 
 def test_a_surge_pod_joins_by_itself_in_a_slot_of_its_own() -> None:
