@@ -117,10 +117,11 @@ async def _run(component: Component, settings: Settings) -> None:
 async def _work(component: Component, settings: Settings) -> None:
     clock, rng = SystemClock(), random.Random()  # noqa: S311 - jitter, not secrets
     found = credentials.load(settings.kubeconfig, settings.context, clock, os.environ)
-    async with Client(found, component.name, clock) as client:
+    identity = _identity()
+    async with Client(found, component.name, clock, instance=identity) as client:
         await preflight(client, component.kinds, settings.wait_seconds)
         box = ClusterLease(client, settings.namespace, component.lease)
-        elector = Elector(box, _identity(), settings.lease, clock, rng)
+        elector = Elector(box, identity, settings.lease, clock, rng)
         surroundings = Surroundings(settings, client, clock, rng, elector)
         _log.info("standing for the lease %s/%s", settings.namespace, component.lease)
         try:

@@ -112,6 +112,7 @@ class Client:
 
     `component` (webhook, workloads, gangs, ...) shows up in the User-Agent and, as
     `penstock-<component>`, in the managed fields of everything written without another manager.
+    `instance` stands behind it in the User-Agent, so that an audit log tells two leaders apart.
     Bodies may be bytes, sent as they are, or anything msgspec can encode. Writes return the
     server's answer as raw JSON. Every method raises the types of kube.errors.
     """
@@ -122,9 +123,11 @@ class Client:
         component: str,
         clock: Clock,
         patience: Patience | None = None,
+        instance: str = "",
     ) -> None:
         self._patience = patience or Patience()
-        self._transport = Transport(credentials, f"penstock/{component}", clock, self._patience)
+        agent = f"penstock/{component} ({instance})" if instance else f"penstock/{component}"
+        self._transport = Transport(credentials, agent, clock, self._patience)
         self._manager = f"penstock-{component}"
         self.clock = clock
 

@@ -103,6 +103,8 @@ AUDIT_POLICY: Final = """\
 apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
+# They are half of every object, and nobody reads them there.
+omitManagedFields: true
 rules:
 # What carries secrets is recorded without its content.
 - level: Metadata
@@ -110,6 +112,24 @@ rules:
   - group: ""
     resources: [secrets, configmaps, serviceaccounts/token]
   - group: authentication.k8s.io
+# From the answers can be told what was true at each instant.
+- level: RequestResponse
+  verbs: [create, update, patch, delete, deletecollection]
+  resources:
+  - group: ""
+    resources: [pods, pods/status, pods/binding, nodes, nodes/status]
+  - group: penstock.dev
+  - group: scheduler.grove.io
+- level: RequestResponse
+  verbs: [create, update, patch, delete]
+  namespaces: [penstock-system]
+  resources:
+  - group: coordination.k8s.io
+    resources: [leases]
+- level: Metadata
+  resources:
+  - group: coordination.k8s.io
+    resources: [leases]
 - level: Request
   verbs: [create, update, patch, delete, deletecollection]
 - level: Metadata

@@ -29,6 +29,15 @@ async def test_get_decodes_into_the_type_asked_for() -> None:
         assert seen.headers["User-Agent"] == "penstock/tester"
 
 
+async def test_an_instance_is_named_behind_its_component() -> None:
+    async with fakeapi.serving(fakeapi.FakeApi()) as api:
+        api.answers.append(fakeapi.text(200, "ok"))
+        access, clock = Credentials(api.url, None, NOBODY), LeapingClock()
+        async with Client(access, "gangs", clock, instance="host_7_ab") as client:
+            await client.raw_get("/readyz")
+        assert api.seen[0].headers["User-Agent"] == "penstock/gangs (host_7_ab)"
+
+
 async def test_an_answer_of_the_wrong_shape_names_the_path() -> None:
     async with talking() as t:
         t.api.answers.append(fakeapi.json({"metadata": []}))

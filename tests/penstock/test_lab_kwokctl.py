@@ -90,6 +90,17 @@ def test_the_audit_policy_keeps_secrets_out_of_the_log() -> None:
     assert "serviceaccounts/token" in first["resources"][0]["resources"]
 
 
+@pytest.mark.parametrize("kind", ["pods", "pods/binding", "nodes", "nodes/status"])
+def test_the_audit_policy_records_what_pods_and_nodes_became(kind: str) -> None:
+    rules = yaml.safe_load(kwokctl.AUDIT_POLICY)["rules"]
+    (level,) = (
+        rule["level"]
+        for rule in rules
+        if any(kind in each.get("resources", ()) for each in rule.get("resources", ()))
+    )
+    assert level == "RequestResponse"
+
+
 def test_scheduler_qps_comes_with_room_for_bursts() -> None:
     scheduler = patches(replace(SPEC, scheduler_qps=1000))["kube-scheduler"]
     assert scheduler == {"kube-api-qps": ("1000", False), "kube-api-burst": ("2000", False)}
