@@ -216,11 +216,9 @@ async def populate(client: Client, spec: LabSpec, clock: Clock, reporter: Report
 
 
 async def _bring_up(client: Client, spec: LabSpec, clock: Clock, deadline: float) -> None:
-    try:
-        now = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        await create_nodes(client, make_nodes(spec, now))
-    except* ApiError as errors:
-        raise LabError(f"creating the nodes failed: {errors.exceptions[0]}") from errors
+    now = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    bodies = make_nodes(spec, now)
+    await until_created(client, bodies, clock, deadline)
     while True:
         ready = await _serving(client)
         if ready >= spec.nodes and await _accounts_made(client):
@@ -233,8 +231,31 @@ async def _bring_up(client: Client, spec: LabSpec, clock: Clock, deadline: float
         await clock.sleep(POLL_SECONDS if spec.nodes <= MANY else 4 * POLL_SECONDS)
 
 
+async def until_created(
+    registry: Registry, bodies: Sequence[JsonObject], clock: Clock, deadline: float
+) -> None:
+    """Create the nodes; raises LabError with the last refusal if they are not there in time.
+
+    An API server that has just started answers before all that it judges by has arrived: for a
+    while it may refuse anything, most of all where it was started again on a busy machine.
+    """
+    while True:
+        try:
+            return await create_nodes(registry, bodies)
+        except* ApiError as errors:
+            first = errors.exceptions[0]
+            if any(isinstance(each, Invalid) for each in errors.exceptions) or (
+                clock.monotonic() > deadline
+            ):
+                raise LabError(f"creating the nodes failed: {first}") from errors
+        await clock.sleep(POLL_SECONDS)
+
+
 async def _serving(client: Client) -> int:
-    listing = await client.list_pages(NODES, NodeView)
+    try:
+        listing = await client.list_pages(NODES, NodeView)
+    except ApiError:
+        return 0  # it has just started and may not answer everything yet; we look again
     return sum(node.serves() for node in listing.items)
 
 

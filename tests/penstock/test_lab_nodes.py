@@ -4,10 +4,12 @@ import msgspec
 import pytest
 
 from api.jsons import Json, JsonObject
-from kube.errors import AlreadyExists, Invalid
+from kube.errors import AlreadyExists, Forbidden, Invalid
 from kube.resources import NODES, Resource
-from penstock.lab.nodes import NodeView, create_nodes, make_nodes
+from penstock.lab.errors import LabError
+from penstock.lab.nodes import NodeView, create_nodes, make_nodes, until_created
 from penstock.lab.spec import LabSpec
+from tests.support.manualclock import LeapingClock
 
 NOW = "2026-01-01T00:00:00Z"
 TAINT: JsonObject = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
@@ -22,7 +24,9 @@ class FakeRegistry:
         *,
         controller_is_faster: bool = False,
         refuses: bool = False,
+        not_yet: int = 0,
     ) -> None:
+        self.not_yet = not_yet
         self.existing = existing
         self.refuses = refuses
         self.controller_is_faster = controller_is_faster
@@ -34,6 +38,9 @@ class FakeRegistry:
         node = msgspec.convert(body, NodeView)
         if self.refuses:
             raise Invalid(422, "Invalid", "not such a node")
+        if self.not_yet > 0:
+            self.not_yet -= 1
+            raise Forbidden(403, "Forbidden", "not yet ready to handle request")
         if node.metadata.name in self.existing:
             raise AlreadyExists(409, "AlreadyExists", "there")
         self.created.append(node.metadata.name)
@@ -127,3 +134,25 @@ async def test_a_refused_node_ends_the_work() -> None:
     with pytest.raises(ExceptionGroup) as failed:
         await create_nodes(registry, make_nodes(LabSpec(nodes=5), NOW))
     assert failed.group_contains(Invalid)
+
+
+async def test_an_api_server_that_has_just_started_is_asked_again() -> None:
+    registry, clock = FakeRegistry(not_yet=3), LeapingClock()
+    await until_created(registry, make_nodes(LabSpec(nodes=2), NOW), clock, clock.monotonic() + 60)
+    assert set(registry.created) == {"node-0", "node-1"}
+
+
+async def test_one_that_never_lets_a_node_in_is_quoted() -> None:
+    registry, clock = FakeRegistry(not_yet=10_000), LeapingClock()
+    with pytest.raises(LabError, match="failed: not yet ready to handle request"):
+        await until_created(
+            registry, make_nodes(LabSpec(nodes=2), NOW), clock, clock.monotonic() + 60
+        )
+
+
+async def test_a_node_that_is_no_node_is_not_tried_again() -> None:
+    registry, clock = FakeRegistry(refuses=True), LeapingClock()
+    before = clock.monotonic()
+    with pytest.raises(LabError, match="failed: not such a node"):
+        await until_created(registry, make_nodes(LabSpec(nodes=2), NOW), clock, before + 60)
+    assert clock.monotonic() == before
