@@ -27,11 +27,13 @@ def able(board: Board, tree: Tree, depth: int, *, closely: bool = False) -> Bool
     for part in tree.root.walk():
         if part.depth and part.depth <= depth:
             ok &= _inside(board, part, depth)
+    ok = _parted(board, tree.root, 1, depth, ok, closely=False)
     if closely and ok.any():
-        often = times(board, tree.root.total, depth, ok)
-        if often is not None:
-            ok &= often > 0
-    return _parted(board, tree.root, 1, depth, ok, closely=closely)
+        # All of it together takes longest, and parts that nothing can be done for are told sooner.
+        ok = _parted(board, tree.root, 1, depth, ok, closely=True)
+        often = times(board, tree.root.total, depth, ok) if ok.any() else None
+        ok = ok if often is None else ok & (often > 0)
+    return ok
 
 
 def _enough(board: Board, tree: Tree, depth: int, ok: Bools) -> None:
