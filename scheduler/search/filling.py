@@ -21,7 +21,7 @@ Parts: TypeAlias = list[tuple[Part, int]]
 Shaken: TypeAlias = np.random.Generator
 """Where choices are not to be the same as last time, but the same in every run."""
 
-_PATIENCE = 4  # failures of a part before a closer look is taken at where it may go
+_HOMES = 4  # domains that a part is tried in where parts are placed one after the other
 _TRIES = 2  # cells that a part is tried in by itself before it is split
 
 
@@ -44,7 +44,7 @@ class Filler:
         self._shaken = shaken
         self._closely = closely
         self._exactly = exactly
-        self._failures: dict[int, int] = {}  # of parts in domains of their depth
+        self._failed: set[int] = set()  # parts, in domains of their depth
         self.futile = False  # whether some part fits nowhere
         self._sizes = [kind.size for kind in board.kinds]
         self._demand = board.demand
@@ -69,8 +69,9 @@ class Filler:
             return False
         if self._exactly:
             return self._closely.put(part, depth, cell)
-        failed = self._failures[id(part)] = self._failures.get(id(part), 0) + 1
-        self.futile |= failed == _PATIENCE and not self._closely.may(part).any()
+        if id(part) not in self._failed:
+            self._failed.add(id(part))
+            self.futile |= not self._closely.may(part).any()
         return False
 
     def fill(self, depth: int, cell: int, counts: Counts, parts: Parts) -> None:
@@ -88,6 +89,47 @@ class Filler:
             left[child - first] = False
             self._enter(depth + 1, child, counts, parts)
             wanted = _needed(counts, parts)
+
+    def piecewise(self, part: Part, depth: int, cell: int) -> bool:
+        """Put all of a part into the cell, or nothing: one part within it after the other, each
+        into the tightest domain that takes it, and single pods last.
+        """
+        mark = len(self._board.put)
+        counts, parts = opened(part, depth, len(self._sizes))
+        if part.depth == depth and not self._lets(part, depth, cell, whole_gang=False):
+            return False
+        for inner, times in self._sorted(parts):
+            for _ in range(times):
+                if not self._housed(inner, depth, cell):
+                    self._board.undo(mark)
+                    return False
+        self.fill(depth, cell, counts, [])
+        if any(counts):
+            self._board.undo(mark)
+        return not any(counts)
+
+    def _housed(self, part: Part, depth: int, cell: int) -> bool:
+        """Put a part into a domain of its own depth within the cell, or nowhere."""
+        board = self._board
+        first, last = cell, cell + 1
+        for down in range(depth, part.depth):
+            children = board.where.depths[down].children
+            first, last = children[first][0], children[last - 1][1]
+        able = np.ones(last - first, dtype=np.bool_)
+        room = board.capacities(part.depth, first, last, able)
+        for kind, count in part.total:
+            able &= room[kind] >= count
+        at = able.nonzero()[0]
+        spare = board.totals.sums[part.depth][first:last, -3][at].astype(np.float64)
+        if self._shaken is not None:
+            spare *= self._shaken.random(len(at))
+        for i in spare.argsort(kind="stable")[:_HOMES].tolist():
+            board.budget.spent += 1
+            if board.budget.out:
+                return False
+            if self.piecewise(part, part.depth, first + int(at[i])):
+                return True
+        return False
 
     def first(self, depth: int, cell: int, counts: Counts) -> int:
         """Give the cell one depth down that so many pieces would go to first, or -1."""
@@ -149,7 +191,7 @@ class Filler:
             part.pin not in (-1, cell) or (depth and not self._board.where.depths[depth].real[cell])
         ):
             return False
-        doubted = self._exactly or self._failures.get(id(part), 0) >= _PATIENCE
+        doubted = self._exactly or id(part) in self._failed
         if doubted and not whole_gang and part.depth == depth and not self._closely.may(part)[cell]:
             return False
         capacity = self._board.capacity(depth, cell)

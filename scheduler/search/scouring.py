@@ -21,7 +21,9 @@ Found = TypeVar("Found")
 Judge: TypeAlias = Callable[[Put], Found | None]
 """Makes an answer of a placement, or refuses it."""
 
-_SHAKES: Final = 400
+_EARLY: Final = 40  # shakes before single cells are looked at exactly
+_SHAKES: Final = 600
+_TOP_DOWN: Final = 4  # of so many later shakes one fills cells from the widest down
 _AT_ONCE: Final = 6  # cells of a depth that are tried in one order
 _LEAST: Final = 400  # steps for a cell that is looked at exactly
 
@@ -49,10 +51,13 @@ class Scour(Generic[Found]):
         with self._budget.only(self._budget.left // 2):
             found = self._filled(order, self._depths())
         if found is None:
+            with self._budget.only(self._budget.left // 4):
+                found = self._shaken(sizes, range(_EARLY))
+        if found is None:
             with self._budget.only(self._budget.left * 3 // 4):
                 found = self._solved(self._depths())
         if found is None and self._left():
-            found = self._shaken(sizes)
+            found = self._shaken(sizes, range(_EARLY, _SHAKES))
         self._budget.cut |= found is None and self._left()
         return found
 
@@ -121,20 +126,23 @@ class Scour(Generic[Found]):
                 self._excluded.add((depth, cell))
         return None
 
-    def _shaken(self, sizes: Sequence[float]) -> Found | None:
-        """Fill greedily again and again, each time in other orders and other cells."""
-        for seed in range(_SHAKES):
+    def _shaken(self, sizes: Sequence[float], seeds: range) -> Found | None:
+        """Fill greedily again and again, each time in other orders and other cells: mostly one part
+        after the other, as that finds more.
+        """
+        for seed in seeds:
             shaken: Shaken = np.random.default_rng(seed)
             order = np.argsort(-np.array(sizes) * shaken.random(len(sizes)), kind="stable")
             filler = Filler(
                 self._board, order.tolist(), self._pull, shaken,
                 closely=self._closely, exactly=seed % 2 > 0,
             )  # fmt: skip
+            piecewise = seed < _EARLY or seed % _TOP_DOWN > 0
             for depth in self._depths():
                 for cell in self._turn(depth, seed):
                     if self._budget.out:
                         return None
-                    found = self._try(filler, depth, cell)
+                    found = self._try(filler, depth, cell, piecewise=piecewise)
                     if found is not None:
                         return found
         return None
@@ -145,8 +153,15 @@ class Scour(Generic[Found]):
         first = seed * _AT_ONCE % max(1, len(cells))
         return (cells[first:] + cells[:first])[:_AT_ONCE]
 
-    def _try(self, filler: Filler, depth: int, cell: int) -> Found | None:
-        if not filler.whole(self._tree.root, depth, cell, split=True):
+    def _try(
+        self, filler: Filler, depth: int, cell: int, *, piecewise: bool = False
+    ) -> Found | None:
+        root = self._tree.root
+        if piecewise:
+            whole = filler.piecewise(root, depth, cell)
+        else:
+            whole = filler.whole(root, depth, cell, split=True)
+        if not whole:
             return None
         put = tuple(self._board.put)
         self._board.undo(0)

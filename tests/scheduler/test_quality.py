@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.bench import quality_trials
+from tests.bench import quality_drawing, quality_engine, quality_trials
 from tests.bench.quality_trials import Trial
 
 SEED = 7
@@ -40,3 +40,9 @@ def test_pods_are_as_near_one_another_as_they_can_be_within_three_percent(
 
 def test_more_room_never_makes_a_gang_unplaceable(trials: list[Trial]) -> None:
     assert [trial.number for trial in trials if "lost-by-room" in trial.failures] == []
+
+
+@pytest.mark.parametrize("number", [252, 1172, 1248])
+def test_siblings_are_placed_that_fit_only_in_few_of_all_orders(number: int) -> None:
+    # Filling cells from the widest down finds none of these, and first fit finds the last.
+    assert quality_engine.ask(quality_drawing.draw(1, number)).placed
