@@ -10,11 +10,12 @@ import argparse
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
+from api.jsons import JsonObject
 from kube.client import Client
 from penstock.lab import cluster, daemons
 from penstock.lab.folders import Folder
@@ -33,11 +34,16 @@ from tests.bench.gangs_loads import (
     single,
 )
 from tests.bench.gangs_runs import Make, Run, Site
+from tests.bench.gangs_short import outcome
 from tests.bench.harness import Budget, Row, report
 from tests.support.living import connect
 
 STOCK_QPS: Final = 50
 FAST_QPS: Final = 1000
+PACES: Final = (STOCK_QPS, FAST_QPS)
+PARTS: Final = ("sets", "singles", "plain", "short")
+FIT: Final = 0.6  # of the gangs find room in the cluster that is too small for all
+DECIDED_SECONDS: Final = 0.1
 SINGLES: Final = (10, 50, 100, 500)
 IN_A_RACK: Final = 10  # nodes
 NATIVE_GATES: Final = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
@@ -53,8 +59,8 @@ class Hall:
     client: Client
     pids: dict[str, int] = field(default_factory=dict)
 
-    def site(self) -> Site:
-        return Site(self.client, lambda: self.pids)
+    def site(self, *, reserves: bool = False) -> Site:
+        return Site(self.client, lambda: self.pids, reserves)
 
 
 @asynccontextmanager
@@ -95,71 +101,107 @@ async def runs(site: Site, loads: Mapping[str, Load], make: Make) -> dict[str, R
 
 async def at(qps: int, options: argparse.Namespace) -> list[Row]:
     """Measure everything at one pace of kube-scheduler."""
-    gangs: int = options.gangs
-    loads = {f"{gangs} sets of 9 pods, a rack each": racks(gangs)}
-    if not options.quick:
-        loads |= {f"1 gang of {pods} pods": single(pods) for pods in SINGLES}
-    plain = {"1000 plain pods": single(100 if options.quick else 1000)}
+    loads = loads_of(options)
+    count = 100 if options.quick else 1000
+    plain = {f"{count} plain pods": single(count)} if "plain" in options.part else {}
     async with hall(qps, options.nodes) as there:
         floor = await runs(there.site(), loads | plain, make_plain)
         await with_penstock(there)
         beside = await runs(there.site(), plain, make_plain)
-        ours = await runs(there.site(), loads, make_sets)
+        ours = await runs(there.site(reserves=True), loads, make_sets)
     native: dict[str, Run] = {}
-    if not options.no_native:
+    if loads and not options.no_native:
         async with hall(qps, options.nodes, native=True) as there:
             native = await runs(there.site(), loads, make_native)
     rows = []
     for what, load in loads.items():
-        rows += _rows(f"QPS {qps}: {what}", load, qps, (floor[what], ours[what], native.get(what)))
-    (what,) = plain
+        found = Found(load, floor[what], ours[what], native.get(what))
+        rows += found.rows(f"QPS {qps}: {what}", qps)
     slower = Budget(1.1, of_ratio=True)
-    rows.append(
-        Row(f"QPS {qps}: {what} with Penstock there", beside[what].seconds, "s",
-            floor[what].seconds, slower)
-    )  # fmt: skip
-    return [*rows, *_costs(f"QPS {qps}", ours[next(iter(loads))])]
-
-
-def _rows(what: str, load: Load, qps: int, found: tuple[Run, Run, Run | None]) -> list[Row]:
-    floor, ours, native = found
-    if load.racked:
-        budget = Budget(1.3 if qps == STOCK_QPS else 2.0, of_ratio=True)
-    else:
-        budget = Budget(floor.seconds * 1.2 + 0.5)
-    rows = [Row(f"{what}, all bound", ours.seconds, "s", floor.seconds, budget)]
-    if load.gangs > 1:
-        for name, share in (("half of the gangs", 0.5), ("99 of 100 gangs", 0.99)):
-            rows.append(
-                Row(f"{what}, {name}", _share(ours, share), "s", _share(floor, share))
-            )  # fmt: skip
-    if native is not None:
-        rows.append(Row(f"{what}, native gangs", native.seconds, "s", floor.seconds))
-    writes = floor.pod_writes / load.pods
-    rows.append(
-        Row(f"{what}, writes a pod", ours.pod_writes / load.pods, "writes", writes,
-            Budget(round(writes + 1.0, 2)))
-    )  # fmt: skip
-    if native is not None:
-        rows.append(Row(f"{what}, writes a pod, native", native.pod_writes / load.pods, "writes"))
-    rows.append(Row(f"{what}, other writes a gang", ours.other_writes / load.gangs, "writes"))
+    for what, run in beside.items():
+        title = f"QPS {qps}: {what} with Penstock there"
+        rows.append(Row(title, run.seconds, "s", floor[what].seconds, slower))
+    if "short" in options.part:
+        rows += await short(qps, options.gangs)
     return rows
 
 
-def _share(run: Run, share: float) -> float:
-    return run.gangs[min(len(run.gangs) - 1, int(len(run.gangs) * share))]
+async def short(qps: int, gangs: int) -> Iterable[Row]:
+    """See what becomes of gangs that each fill a rack, where there are too few racks."""
+    fit, load = int(gangs * FIT), racks(gangs)
+    async with hall(qps, fit * IN_A_RACK) as there:
+        floor = await outcome(there.site(), load, make_plain)
+        await with_penstock(there)
+        ours = await outcome(there.site(reserves=True), load, make_sets)
+    return ours.rows(f"QPS {qps}: room for {fit} of {gangs} sets", fit, load, floor)
 
 
-def _costs(what: str, run: Run) -> list[Row]:
-    return [
-        *(Row(f"{what}: CPU of {name}", used, "s") for name, used in sorted(run.cpu.items())),
-        *(Row(f"{what}: memory of {name}", mib, "MiB") for name, mib in sorted(run.memory.items())),
-    ]
+def loads_of(options: argparse.Namespace) -> dict[str, Load]:
+    gangs: int = options.gangs
+    loads: dict[str, Load] = {}
+    if "sets" in options.part:
+        loads[f"{gangs} sets of 9 pods, a rack each"] = racks(gangs)
+    if "singles" in options.part:
+        loads |= {f"1 gang of {pods} pods": single(pods) for pods in SINGLES}
+    return loads
+
+
+@dataclass(frozen=True)
+class Found:
+    """The same pods by themselves, as gangs of ours, and as native ones if these were asked for."""
+
+    load: Load
+    floor: Run
+    ours: Run
+    native: Run | None
+
+    def rows(self, what: str, qps: int) -> list[Row]:
+        return [*self._times(what, qps), *self._writes(what), *self._costs(what)]
+
+    def _times(self, what: str, qps: int) -> Iterator[Row]:
+        floor, ours, native = self.floor, self.ours, self.native
+        if self.load.racked:
+            budget = Budget(1.3 if qps == STOCK_QPS else 2.0, of_ratio=True)
+        else:
+            budget = Budget(round(floor.seconds * 1.2 + 0.5, 2))
+        yield Row(f"{what}, all bound", ours.seconds, "s", floor.seconds, budget)
+        if native is not None:
+            yield Row(f"{what}, native gangs", native.seconds, "s", floor.seconds)
+            ahead = Budget(1.0, of_ratio=True)
+            yield Row(f"{what}, beside native", ours.seconds, "s", native.seconds, ahead)
+        if self.load.gangs > 1:
+            for name, share in (("p50", 0.5), ("p99", 0.99)):
+                yield Row(
+                    f"{what}, {name} of gangs", ours.gang(share), "s", floor.gang(share)
+                )  # fmt: skip
+                yield Row(f"{what}, {name} of decisions", ours.decision(share), "s")
+        else:
+            soon = Budget(DECIDED_SECONDS)
+            yield Row(f"{what}, decided after its last pod", ours.decision(0.5), "s", None, soon)
+
+    def _writes(self, what: str) -> Iterator[Row]:
+        pods, gangs = self.load.pods, self.load.gangs
+        least = self.floor.pod_writes / pods
+        budget = Budget(round(least + 1.0, 2))
+        yield Row(f"{what}, writes a pod", self.ours.pod_writes / pods, "writes", least, budget)
+        yield Row(f"{what}, other writes a gang", self.ours.other_writes / gangs, "writes")
+        if self.native is not None:
+            native = self.native
+            yield Row(f"{what}, writes a pod, native", native.pod_writes / pods, "writes", least)
+            other = native.other_writes / gangs
+            yield Row(f"{what}, other writes a gang, native", other, "writes")
+
+    def _costs(self, what: str) -> Iterator[Row]:
+        if not self.load.racked:
+            return
+        for name, used in sorted(self.ours.cpu.items()):
+            yield Row(f"{what}, CPU of {name}", used, "s", self.floor.cpu.get(name))
+        for name, mib in sorted(self.ours.memory.items()):
+            yield Row(f"{what}, memory of {name}", mib, "MiB", self.floor.memory.get(name))
 
 
 async def measure(options: argparse.Namespace) -> list[Row]:
-    paces = (FAST_QPS,) if options.quick else (STOCK_QPS, FAST_QPS)
-    return [row for qps in paces for row in await at(qps, options)]
+    return [row for qps in options.qps for row in await at(qps, options)]
 
 
 def main() -> None:
@@ -168,13 +210,25 @@ def main() -> None:
         "--nodes", type=int, default=1000, help="of 8 GPUs each, ten to a rack (default: 1000)"
     )
     parser.add_argument("--gangs", type=int, default=100, help="sets of nine pods (default: 100)")
+    parser.add_argument(
+        "--qps", type=int, nargs="+", choices=PACES, default=PACES, help="paces of kube-scheduler"
+    )
+    parser.add_argument("--part", nargs="+", choices=PARTS, default=PARTS, help="what to measure")
     parser.add_argument("--no-native", action="store_true", help="leave native gangs out")
     parser.add_argument("--quick", action="store_true", help="a smoke run, at one pace")
     options = parser.parse_args()
+    if options.quick:
+        options.qps, options.part = (FAST_QPS,), ("sets", "plain")
     if options.nodes < options.gangs * IN_A_RACK:
         parser.error(f"--gangs {options.gangs} takes a rack each: --nodes must be tenfold")
     rows = asyncio.run(measure(options))
-    report("gangs", rows, {"nodes": options.nodes, "gangs": options.gangs})
+    settings: JsonObject = {
+        "nodes": options.nodes,
+        "gangs": options.gangs,
+        "qps": list(options.qps),
+        "parts": list(options.part),
+    }
+    report("gangs", rows, settings)
 
 
 if __name__ == "__main__":

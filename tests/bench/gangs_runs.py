@@ -11,11 +11,13 @@ from typing import Final, TypeAlias
 
 import psutil
 
+from api import names
 from api.streams import Pod
-from kube.cache import Cache, Change, Deleted
+from kube.cache import Added, Cache, Change, Deleted
 from kube.client import Client, Scope
 from kube.errors import NotFound
-from kube.resources import NAMESPACES, PODS
+from kube.objects import BareObject
+from kube.resources import NAMESPACES, PODS, RESERVATIONS
 from tests.bench.gangs_loads import Load, gang_of
 from tests.support.chance import dice
 from tests.support.living import namespace
@@ -29,29 +31,51 @@ Make: TypeAlias = Callable[[Client, Load, str], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Run:
-    """What a load took: seconds until all was bound, and until each gang was."""
+    """What a load took: seconds until all was bound, until each gang was, and to decide on each.
+
+    A gang is decided on when its Reservation shows, counted from when its last pod did.
+    """
 
     seconds: float
     gangs: list[float]
+    decisions: list[float]
     pod_writes: int
     other_writes: int
     cpu: Mapping[str, float]  # seconds, by process
     memory: Mapping[str, float]  # MiB, by process
 
+    def gang(self, share: float) -> float:
+        return _at(self.gangs, share)
+
+    def decision(self, share: float) -> float:
+        return _at(self.decisions, share)
+
 
 @dataclass
-class Bound:
-    """When each pod was first seen bound."""
+class Seen:
+    """When pods were first seen, and seen bound, and when each gang's Reservation was."""
 
-    at: dict[str, float] = field(default_factory=dict)  # by UID
+    made: dict[str, float] = field(default_factory=dict)  # the last pod of each PodGang
+    decided: dict[str, float] = field(default_factory=dict)  # by PodGang
+    bound: dict[str, float] = field(default_factory=dict)  # by UID
     last_of: dict[str, float] = field(default_factory=dict)  # by gang
 
-    def on_change(self, change: Change[Pod]) -> None:
-        if isinstance(change, Deleted) or not change.new.spec.node_name:
+    def on_pod(self, change: Change[Pod]) -> None:
+        if isinstance(change, Deleted):
             return
         meta = change.new.metadata
-        if meta.uid not in self.at:
-            self.at[meta.uid] = self.last_of[gang_of(meta.labels)] = time.perf_counter()
+        now = time.perf_counter()
+        if isinstance(change, Added) and names.PODGANG_LABEL in meta.labels:
+            self.made[meta.labels[names.PODGANG_LABEL]] = now
+        if change.new.spec.node_name and meta.uid not in self.bound:
+            self.bound[meta.uid] = self.last_of[gang_of(meta.labels)] = now
+
+    def on_reservation(self, change: Change[BareObject]) -> None:
+        if isinstance(change, Added):
+            self.decided[change.new.metadata.name] = time.perf_counter()
+
+    def decisions(self) -> list[float]:
+        return sorted(at - self.made[gang] for gang, at in self.decided.items())
 
 
 @dataclass(frozen=True)
@@ -60,26 +84,35 @@ class Site:
 
     client: Client
     processes: Callable[[], Mapping[str, int]]
+    reserves: bool = False  # whether Reservations are served
 
     async def run(self, load: Load, make: Make) -> Run:
         """Ask for a load in a namespace of its own, and take it away again."""
-        async with self._space() as space, self._watching(space) as bound:
-            before, spent = await self._settled(), self._cpu()
-            begun = time.perf_counter()
-            await make(self.client, load, space)
+        async with self.space() as space, self.watching(space) as seen:
+            before, spent = await self.settled(), self._cpu()
+            begun = await self.begin(load, make, space)
             async with asyncio.timeout(PATIENCE):
-                while len(bound.at) < load.pods:
+                while len(seen.bound) < load.pods:
                     await asyncio.sleep(0.02)
-            seconds = max(bound.at.values()) - begun
+            seconds = max(seen.bound.values()) - begun
             cpu = {name: used - spent.get(name, 0.0) for name, used in self._cpu().items()}
-            after = await self._settled()
+            after = await self.settled()
             pods = sum(n - before.get(key, 0) for key, n in after.items() if key[0] == "pods")
             every = sum(n - before.get(key, 0) for key, n in after.items())
-            latencies = sorted(at - begun for at in bound.last_of.values())
-            return Run(seconds, latencies, pods, every - pods, cpu, self._memory())
+            latencies = sorted(at - begun for at in seen.last_of.values())
+            return Run(
+                seconds, latencies, seen.decisions(), pods, every - pods, cpu, self._memory()
+            )
+
+    async def begin(self, load: Load, make: Make, space: str) -> float:
+        """Ask for a load; gives when the first request was made."""
+        begun = time.perf_counter()
+        await make(self.client, load, space)
+        return begun
 
     @asynccontextmanager
-    async def _space(self) -> AsyncIterator[str]:
+    async def space(self) -> AsyncIterator[str]:
+        """Make a namespace for one load; it and all in it are gone in the end."""
         async with namespace(self.client, f"bench-{secrets.token_hex(3)}") as space:
             yield space
         async with asyncio.timeout(PATIENCE):
@@ -94,18 +127,25 @@ class Site:
         return True
 
     @asynccontextmanager
-    async def _watching(self, space: str) -> AsyncIterator[Bound]:
-        bound = Bound()
-        cache = Cache(self.client, PODS, Pod, dice(), Scope(namespace=space))
-        cache.subscribe(bound.on_change)
-        running = asyncio.create_task(cache.run())
+    async def watching(self, space: str) -> AsyncIterator[Seen]:
+        """Note meanwhile when things are first seen there."""
+        seen, scope = Seen(), Scope(namespace=space)
+        pods = Cache(self.client, PODS, Pod, dice(), scope)
+        pods.subscribe(seen.on_pod)
+        running = [asyncio.create_task(pods.run())]
+        if self.reserves:
+            reservations = Cache(self.client, RESERVATIONS, BareObject, dice(), scope)
+            reservations.subscribe(seen.on_reservation)
+            running.append(asyncio.create_task(reservations.run()))
+            await reservations.synced()
         try:
-            await cache.synced()
-            yield bound
+            await pods.synced()
+            yield seen
         finally:
-            running.cancel()
+            for each in running:
+                each.cancel()
 
-    async def _settled(self) -> dict[tuple[str, str], int]:
+    async def settled(self) -> dict[tuple[str, str], int]:
         """Wait until nobody writes any more; gives writes by resource and subresource."""
         async with asyncio.timeout(PATIENCE):
             before = await self._writes()
@@ -142,6 +182,10 @@ IDLE: Final = {
     "", "leases", "events", "nodes", "namespaces", "serviceaccounts", "configmaps", "secrets",
     "subjectaccessreviews", "tokenreviews", "endpoints", "endpointslices", "selfsubjectreviews",
 }  # fmt: skip
+
+
+def _at(ordered: list[float], share: float) -> float:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -26,13 +26,20 @@ COLUMNS = ("what", "value", "floor", "ratio", "budget", "within")
 
 @dataclass(frozen=True)
 class Budget:
-    """The most a figure may be: by itself, or as a ratio to its floor."""
+    """The most a figure may be, or the least: by itself, or as a ratio to its floor."""
 
     limit: float
     of_ratio: bool = False
+    least: bool = False
 
     def text(self, unit: str) -> str:
-        return f"≤ {self.limit:g} × floor" if self.of_ratio else f"≤ {self.limit:g} {unit}"
+        sign = "≥" if self.least else "≤"
+        return (
+            f"{sign} {self.limit:g} × floor" if self.of_ratio else f"{sign} {self.limit:g} {unit}"
+        )
+
+    def allows(self, figure: float) -> bool:
+        return figure >= self.limit if self.least else figure <= self.limit
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class Row:
         if self.budget is None:
             return None
         figure = self.ratio if self.budget.of_ratio else self.value
-        return None if figure is None else figure <= self.budget.limit
+        return None if figure is None else self.budget.allows(figure)
 
     def as_json(self) -> JsonObject:
         return {

@@ -15,6 +15,8 @@ from tests.bench.harness import Budget, Row, report, timed
         (Row("a ratio without a floor", 5, "ms", budget=Budget(2, of_ratio=True)), None),
         (Row("within", 5, "ms", budget=Budget(5)), True),
         (Row("over", 5.1, "ms", budget=Budget(5)), False),
+        (Row("enough", 60, "gangs", budget=Budget(60, least=True)), True),
+        (Row("too few", 59, "gangs", budget=Budget(60, least=True)), False),
         (Row("slow, but so is the floor", 50, "ms", 40, Budget(1.3, of_ratio=True)), True),
         (Row("slower than the floor allows", 60, "ms", 40, Budget(1.3, of_ratio=True)), False),
     ],
