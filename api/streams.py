@@ -37,7 +37,10 @@ class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     @property
     def controller_uid(self) -> str:
         """The UID of the controlling owner, or "" when nothing controls the object."""
-        return next((owner.uid for owner in self.owner_references if owner.controller), "")
+        for owner in self.owner_references:
+            if owner.controller:
+                return owner.uid
+        return ""
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -311,7 +314,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     @property
     def gates(self) -> tuple[str, ...]:
         """Names of the scheduling gates still on it."""
-        return tuple(gate.name for gate in self.spec.scheduling_gates)
+        return tuple([gate.name for gate in self.spec.scheduling_gates])
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, ItemsView, Iterator
+from collections.abc import AsyncIterator, Callable, ItemsView, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeAlias, TypeVar, assert_never
@@ -137,6 +137,11 @@ class Cache(Generic[T]):
     def get(self, namespace: str | None, name: str) -> T | None:
         """Return the object, or None; cluster-wide kinds have an empty namespace."""
         return self._store.objects.get((namespace or "", name))
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """Return a live view of all objects by key; do not await while iterating over it."""
+        return self._store.objects
 
     def items(self) -> ItemsView[Key, T]:
         """Return a live view of keys and objects; do not await while iterating over it."""

@@ -51,13 +51,14 @@ class Store(Generic[T]):
 
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}
+        self._seen: Mapping[Key, T] = MappingProxyType(self._objects)
         self._listed_at = 0
         self._graves: OrderedDict[Key, int] = OrderedDict()
 
     @property
     def objects(self) -> Mapping[Key, T]:
         """Return a live, read-only view."""
-        return MappingProxyType(self._objects)
+        return self._seen
 
     def replace(self, items: Iterable[T], resource_version: str) -> list[Change[T]]:
         """Take a list as the whole truth of its version; return what it changes, deletions first.

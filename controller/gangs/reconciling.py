@@ -39,6 +39,7 @@ from controller.gangs.readiness import Herald
 from controller.gangs.releasing import Window
 from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
 from controller.gangs.world import Caches, World
+from controller.resting import Rests
 from kube.cache import Change, Deleted
 from kube.client import Client, Deletion
 from kube.clock import Clock
@@ -80,7 +81,8 @@ class Reconciler:
         self._pods, self._gangs = caches.pods, caches.gangs
         self._reservations = caches.reservations
         self._fenced = fenced
-        self.world = World(caches, self.queue.add, self._try_refused_again)
+        self._rests = Rests(self.queue, clock)
+        self.world = World(caches, self._rests.wake, self._try_refused_again)
         self.window = Window(clock, self.queue.add)
         self._pods.subscribe(self._on_pod)
         answers = Answers(self.queue.add, self.queue.add_after)
@@ -108,20 +110,18 @@ class Reconciler:
         orphan = self.world.orphan(key)
         if orphan is not None and orphan.ours:
             await self._clear(orphan)
+        begun = self._clock.monotonic()
         view = self.world.view(key)
         if view is None:
-            self._since.pop(key, None)
-            self._reworded.pop(key, None)
-            self.placer.forget(key)
-            self._board.forget(key)
-            self._holder.forget(key)
-            self.window.leave(key)
+            self._forget(key)
             return
         if view.gang.metadata.deletion_timestamp is not None:
             self.window.leave(key)
             return
         now = self._clock.now()
         step = next_step(view, now)
+        if isinstance(step, Wait):
+            self._rests.looked(key, begun)  # in vain
         self._forget_wishes(key, step)
         self._look_again_in_time(view, now)
         try:
@@ -147,8 +147,20 @@ class Reconciler:
                 *key, type(step).__name__, wait, error,
             )  # fmt: skip
 
+    def _forget(self, key: Key) -> None:
+        """Let go of all that is remembered of a gang that is gone."""
+        self._since.pop(key, None)
+        self._reworded.pop(key, None)
+        self._rests.forget(key)
+        self.placer.forget(key)
+        self._board.forget(key)
+        self._holder.forget(key)
+        self.window.leave(key)
+
     def _forget_wishes(self, key: Key, step: Step) -> None:
-        """Let go of a turn and of a refusal that the gang has no use for now."""
+        """Let go of a rest, a turn and a refusal that the gang has no use for now."""
+        if not isinstance(step, Wait):
+            self._rests.forget(key)
         if not isinstance(step, Lift | Extend):
             self.window.leave(key)
         if not isinstance(step, Place):

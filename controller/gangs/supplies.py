@@ -24,7 +24,7 @@ from controller.gangs import owners
 from controller.gangs.shelves import Shelves
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.client import Client
-from kube.objects import Key, KubeObject
+from kube.objects import KubeObject
 from kube.resources import (
     CLAIM_TEMPLATES,
     DAEMONSETS,
@@ -163,11 +163,11 @@ class Supplies:
         kinds = ByName(sources.classes)
         shelves.use(Disks(kinds), lambda pod: self.claims.of(pod).needs)
         whole = Claims(
-            ByKey(sources.claims),
+            sources.claims.objects,
             ByName(sources.volumes),
             kinds,
-            ByKey(sources.devices),
-            ByKey(sources.templates),
+            sources.devices.objects,
+            sources.templates.objects,
             shelves.disks,
             shelves.devices,
         )
@@ -224,28 +224,6 @@ class Supplies:
     def _on_slice(self, change: Change[ResourceSlice]) -> None:
         if not isinstance(change, Modified) or change.old.spec != change.new.spec:
             self._changed()
-
-
-class ByKey(Mapping[Key, T], Generic[T]):
-    """A cache as a mapping by namespace and name."""
-
-    def __init__(self, cache: Cache[T]) -> None:
-        self._cache = cache
-
-    @override
-    def __getitem__(self, key: Key) -> T:
-        found = self._cache.get(*key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    @override
-    def __iter__(self) -> Iterator[Key]:
-        return iter([key for key, _ in self._cache.items()])
-
-    @override
-    def __len__(self) -> int:
-        return len(self._cache)
 
 
 class ByName(Mapping[str, T], Generic[T]):

@@ -1,7 +1,7 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -16,7 +16,7 @@ from controller.gangs.shelves import Shelves
 from controller.gangs.standing import Standing
 from controller.gangs.stockroom import Stockroom
 from controller.gangs.stocktaking import claim
-from controller.gangs.supplies import ByKey, Sources, Supplies
+from controller.gangs.supplies import Sources, Supplies
 from controller.gangs.topologies import Topologies
 from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
 from controller.podgang import Gang, read_gang
@@ -58,7 +58,7 @@ class World:
         self.room = 0
         self.topologies = Topologies(self._more_room)
         self.nodes, self.pods = caches.nodes, caches.pods
-        self.pod_map: Mapping[Key, Pod] = ByKey(self.pods)
+        self.pod_map = self.pods.objects
         levels = [network.levels for network in self.topologies.networks]
         shelves = Shelves()
         self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels, shelves)

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 from api.podcliqueset import MAX_PODS, PodCliqueSetStatus
 from api.streams import Meta
 from controller import pace
+from controller.resting import Rests
 from controller.workloads import leaving, planning
 from controller.workloads.acting import Actor, Ident, ident, trouble
 from controller.workloads.caches import Caches
@@ -41,9 +42,6 @@ _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 120.0
 # In place of a set: time to see whose words need wait no longer.
 _LISTEN: Final[Key] = ("", "")
-# A look that takes longer than this, in seconds, is followed by a rest of so many times as long.
-_SHORT_LOOK: Final = 0.002
-_REST: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,9 @@ class Reconciler:
         self.voice = self._actor.voice
         self._refused: dict[Key, _Refused] = {}
         self._speaking = Speaking()
-        self._resting: dict[Key, float] = {}
+        self._rests = Rests(self.queue, clock)
         self._room = asyncio.Semaphore(_ALL_AT_ONCE)
-        self._holdings = Holdings(caches, self._wake)
+        self._holdings = Holdings(caches, self._rests.wake)
 
     async def reconcile(self, key: Key) -> None:
         """Bring one set closer to what it wants; comes back by itself while there is more to do."""
@@ -107,7 +105,7 @@ class Reconciler:
             return
         if view is None:
             self._refused.pop(key, None)
-            self._resting.pop(key, None)
+            self._rests.forget(key)
             self._speaking.forget(key)
             # It may have gone while nobody looked, and have left what cannot go without us.
             self.queue.add((key[0], ""))
@@ -123,7 +121,7 @@ class Reconciler:
         if self._speaking.holds:
             self.queue.add_after(_LISTEN, CALM)
         steps = planning.plan(view, self._clock.now(), silent=silent)
-        self._rest(key, begun)
+        self._rests.looked(key, begun)
         taken = await self._work(key, steps, silent=silent)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
@@ -141,18 +139,6 @@ class Reconciler:
         if any(isinstance(step, Say) for step in found):
             _log.error("%s/%s: %s", *key, trouble.description)
         await self._work(key, found, silent=False)
-
-    def _wake(self, key: Key) -> None:
-        """Have a set looked at, but a large one, which takes long, not all the time."""
-        self.queue.add_after(key, self._resting.get(key, 0.0) - self._clock.monotonic())
-
-    def _rest(self, key: Key, begun: float) -> None:
-        """Have the next look wait in proportion to what this one took."""
-        ended = self._clock.monotonic()
-        if ended - begun > _SHORT_LOOK:
-            self._resting[key] = ended + _REST * (ended - begun)
-        else:
-            self._resting.pop(key, None)
 
     async def _work(self, key: Key, steps: list[Step], *, silent: bool) -> list[Step]:
         before, now = self._refused.get(key, {}), self._clock.monotonic()

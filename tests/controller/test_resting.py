@@ -1,0 +1,48 @@
+"""A look that took long is followed by a rest; others come at once."""
+
+from controller.resting import REST, SHORT_LOOK, Rests
+from kube.objects import Key
+from kube.workqueue import Workqueue
+from tests.support.manualclock import ManualClock
+
+KEY = ("default", "demo")
+LONG = SHORT_LOOK * 10
+
+
+def looked(seconds: float) -> tuple[Workqueue[Key], Rests, ManualClock]:
+    """Rests of a key that was looked at for so long."""
+    clock = ManualClock()
+    queue = Workqueue[Key](clock)
+    rests = Rests(queue, clock)
+    begun = clock.monotonic()
+    clock.skip(seconds)
+    rests.looked(KEY, begun)
+    return queue, rests, clock
+
+
+def test_a_short_look_is_followed_by_the_next_at_once() -> None:
+    queue, rests, _ = looked(SHORT_LOOK / 2)
+    rests.wake(KEY)
+    assert len(queue) == 1
+
+
+def test_a_long_look_is_followed_by_a_rest_in_proportion() -> None:
+    queue, rests, clock = looked(LONG)
+    rests.wake(KEY)
+    assert len(queue) == 0, "whoever is told piece by piece waits for more"
+    clock.skip(LONG * REST * 1.01)
+    rests.wake(KEY)
+    assert len(queue) == 1
+
+
+def test_one_that_found_something_to_do_needs_no_rest() -> None:
+    queue, rests, _ = looked(LONG)
+    rests.forget(KEY)
+    rests.wake(KEY)
+    assert len(queue) == 1
+
+
+def test_other_keys_do_not_rest() -> None:
+    queue, rests, _ = looked(LONG)
+    rests.wake(("default", "other"))
+    assert len(queue) == 1
