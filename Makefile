@@ -10,6 +10,8 @@ LAB ?= demo
 WORKERS ?= 3
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
+# Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup lock crds vectors binaries lint test test-fast test-long rolls demo demo-down
 
@@ -60,6 +62,7 @@ test-fast: $(STAMP) ## Run the tests that need no control plane
 
 test-long: $(STAMP) binaries ## Run the tests that take too long for every change
 	@$(BIN)/python -m pytest -m long --timeout=3600 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long" --timeout=3600 $(ARGS)
 
 rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
 	@$(BIN)/python -m tests.rolls $(ARGS)

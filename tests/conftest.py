@@ -2,9 +2,15 @@
 
 import os
 
+import hypothesis
 import pytest
 
 from tests.support import leftovers
+
+# What is drawn by chance is drawn often only where there is time for it (make test-long).
+hypothesis.settings.register_profile("soon", max_examples=30)
+hypothesis.settings.register_profile("long", max_examples=500)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soon"))
 
 
 def is_worker(config: pytest.Config) -> bool:

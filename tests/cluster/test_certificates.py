@@ -181,7 +181,13 @@ async def passes(load: Load) -> None:
             await asyncio.sleep(0.1)
 
 
-@pytest.mark.parametrize("fault", ["emptied", "garbage", "foreign", "deleted"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "deleted",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("emptied", "garbage", "foreign")),
+    ],
+)
 async def test_a_lost_authority_is_replaced_while_calls_go_on(
     fault: str, installed: Installed, person: Client, load: Load
 ) -> None:

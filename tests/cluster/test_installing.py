@@ -144,6 +144,7 @@ async def test_a_webhook_that_goes_and_comes_costs_no_admission(installed: Insta
         await person.delete(PODCLIQUESETS, "idle", "default")
 
 
+@pytest.mark.long
 async def test_without_workloads_the_rest_runs(installed: Installed) -> None:
     try:
         await installed.again(InstallOptions(workloads=False, webhooks=1))

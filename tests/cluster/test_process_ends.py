@@ -132,6 +132,7 @@ async def test_a_standby_that_is_told_to_stop_ends_with_zero(installed: Installe
     assert (await process.wait(), b"Traceback" in rest) == (0, False)
 
 
+@pytest.mark.long
 async def test_an_outage_of_the_api_server_ends_nothing_for_good(
     installed: Installed, cluster: Cluster, kubectl: Kubectl
 ) -> None:

@@ -68,7 +68,7 @@ def test_a_settled_set_needs_nothing_and_has_everything() -> None:
         assert '"status": "True"' in str(gang["status"]).replace("'", '"')
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=8))
 def test_dying_after_any_prefix_of_steps_leads_to_the_same_end(deaths: list[int]) -> None:
     world = World(SPEC)
@@ -79,7 +79,7 @@ def test_dying_after_any_prefix_of_steps_leads_to_the_same_end(deaths: list[int]
     assert world.summary() == settled(SPEC).summary()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 80), st.lists(st.integers(0, 40), max_size=8))
 def test_a_deleted_set_leaves_nothing_however_far_it_was_made(made: int, deaths: list[int]) -> None:
     world = World(SPEC)
@@ -97,7 +97,7 @@ def test_a_deleted_set_leaves_nothing_however_far_it_was_made(made: int, deaths:
     assert world.summary() == {}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(podcliquesets())
 def test_whatever_admission_takes_is_planned_and_each_object_made_once(raw: JsonObject) -> None:
     world = World(PodCliqueSetSpec.model_validate(raw["spec"]))

@@ -90,7 +90,7 @@ class _Watched(Fleet):
         return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_no_look_ever_takes_more_than_the_budget_and_all_is_updated_in_the_end(
     data: st.DataObject,

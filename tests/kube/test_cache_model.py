@@ -179,7 +179,7 @@ async def act(server: MemoryServer, what: str, detail: str, after: int) -> None:
             await settle()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 @given(steps=steps, seed=st.integers(0, 100), after=st.integers(0, 3))
 async def test_the_cache_equals_the_server_after_any_events_and_faults(
     steps: list[tuple[str, str]], seed: int, after: int

@@ -233,7 +233,7 @@ quick = [phase for phase in Phase if phase not in (Phase.shrink, Phase.explain)]
 
 
 @named
-@settings(max_examples=5, deadline=None, suppress_health_check=slow, phases=quick)
+@settings(max_examples=3, deadline=None, suppress_health_check=slow, phases=quick)
 @given(chance, kinds)
 def test_whatever_is_asked(holds: Property, dice: Random, kind: str) -> None:
     holds(dice, kind)

@@ -6,7 +6,7 @@ from tests.bench import quality_drawing, quality_engine, quality_trials
 from tests.bench.quality_trials import Trial
 
 SEED = 7
-CASES = 40
+CASES = 20
 
 
 @pytest.fixture(scope="module")

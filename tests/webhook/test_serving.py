@@ -298,7 +298,7 @@ def disfigured(draw: st.DrawFn) -> JsonObject:
     st.sampled_from(["PodCliqueSet", "Pod", ""]),
     st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]) | SCALARS,
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_any_object_gets_a_well_formed_answer_or_a_4xx(
     path: str, found: Json, kind: str, operation: Json
 ) -> None:
