@@ -173,6 +173,7 @@ REASON_BACK: Final = "MinimumBack"
 REASON_WAITING_FOR_PODS: Final = "WaitingForPods"
 REASON_WAITING_FOR_BASE: Final = "WaitingForBaseGang"
 REASON_INSUFFICIENT: Final = "InsufficientCapacity"
+REASON_NEVER_FITS: Final = "NeverFits"  # nor would it if nobody else were there
 REASON_FOREIGN_GATES: Final = "WaitingForOtherGates"
 REASON_NOT_RESERVED: Final = "ReservationFailed"
 REASON_LIFTING: Final = "Lifting"

@@ -16,6 +16,7 @@ from api import exits
 from api.jsons import JsonObject
 from scheduler import cycle, saving, showing, whatif
 from scheduler.answers import Plan
+from scheduler.emptied import Emptied
 from scheduler.saving import Saved
 from scheduler.whatif import AddNodes, Drain, Edit, Key, RemoveGang, Reprioritise
 
@@ -179,7 +180,8 @@ def _answer(question: Question, edited: Saved, explained: Key | None, *, as_json
 
 
 def _plan(saved: Saved) -> Plan:
-    return cycle.plan(saved.snapshot(), saved.requests, saved.settings)
+    plan = cycle.plan(saved.snapshot(), saved.requests, saved.settings)
+    return Emptied(saved.nodes, saved.levels, saved.daemonsets).judged(plan)
 
 
 def _failed(error: Exception, code: int) -> int:

@@ -182,6 +182,7 @@ class NoFit:
     cliques: tuple[CliqueReport, ...] = ()
     nearest: Nearest | None = None
     remedies: tuple[Remedy, ...] = ()
+    never: bool = False  # so it would be on these nodes if nobody else were there
 
 
 @dataclass(frozen=True)

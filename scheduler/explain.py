@@ -35,6 +35,8 @@ _FEW: Final = 2  # of names or resources that are told; of the others their numb
 def sentence(refusal: NoFit) -> str:
     """Say what is missing and where it comes nearest, what would help, and which nodes count."""
     told = _HEADS[refusal.cause](refusal)
+    if refusal.never:
+        told = f"even with every node empty, {told}"
     help_ = next((text for text in map(_help, refusal.remedies) if text), "")
     tail = _left_out(refusal)
     for text in (f"{told}{help_}{tail}", f"{told}{tail}", told):
@@ -53,6 +55,7 @@ def details(refusal: NoFit) -> JsonObject:
         "level": refusal.level,
         "subject": refusal.subject,
         "exhausted": refusal.exhausted,
+        "never": refusal.never,
         "steps": refusal.steps,
         "pods": {
             "minimum": len(refusal.gang.minimum),

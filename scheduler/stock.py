@@ -15,6 +15,7 @@ from api.quantities import Amounts
 from api.streams import Node, Pod
 from scheduler import daemons, needs, residents, topology
 from scheduler.daemons import Daemon
+from scheduler.emptied import Emptied
 from scheduler.residents import Resident
 from scheduler.snapshot import Hold, Latest, Snapshot, housed, matrix, offered, written
 from scheduler.topology import Ints, Levels, Natural
@@ -177,6 +178,7 @@ class Stock:
         self._renewed: set[str] = set()  # nodes that are other objects than they were
         self._latest = Latest()
         self._last: Snapshot | None = None
+        self._emptied: Emptied | None = None
 
     @property
     def levels(self) -> tuple[Levels, ...]:
@@ -217,7 +219,7 @@ class Stock:
         """Order nodes by these topologies from now on."""
         if tuple(levels) != self._levels:
             self._levels = tuple(levels)
-            self._moved = True
+            self._moved, self._emptied = True, None
 
     def put_node(self, node: Node) -> None:
         """Take a node as it is now."""
@@ -228,11 +230,11 @@ class Stock:
         if offer is not spot.offer:
             self._naming.update(offer.keys())
             self._naming.subtract(spot.offer.keys())
-            spot.offer = offer
+            spot.offer, self._emptied = offer, None
         if before is None or self._labels(before) != self._labels(node):
             self._moved = True
         if before is None or _differ(before, node):
-            spot.daemons = self._run_on(node)
+            spot.daemons, self._emptied = self._run_on(node), None
             self._touched.add(name)
         self._renewed.add(name)
 
@@ -243,7 +245,7 @@ class Stock:
             return
         self._naming.subtract(spot.offer.keys())
         spot.node, spot.offer, spot.daemons = None, _NOBODY, ()
-        self._moved = True
+        self._moved, self._emptied = True, None
         self._forget_if_empty(name, spot)
 
     def put(self, key: Hashable, hold: Hold) -> None:
@@ -316,6 +318,13 @@ class Stock:
         self._last = self._taken(self._table)
         return self._last
 
+    def emptied(self) -> Emptied:
+        """Give the cluster as if nobody were on it; the same as long as no node changed."""
+        if self._emptied is None:
+            daemonsets = tuple(self._daemonsets.values())
+            self._emptied = Emptied(tuple(self.nodes()), self._levels, daemonsets)
+        return self._emptied
+
     def _taken(self, table: _Table) -> Snapshot:
         table.free.flags.writeable = False
         return Snapshot(
@@ -351,6 +360,7 @@ class Stock:
         return tuple([daemon for daemon in every if daemons.runs_on(daemon, node)])
 
     def _daemons_changed(self) -> None:
+        self._emptied = None
         for name, spot in self._spots.items():
             found = self._run_on(spot.node) if spot.node is not None else ()
             if found != spot.daemons:

@@ -1,6 +1,7 @@
 """The `gangs` process: `python -m controller.gangs --help`."""
 
 import asyncio
+import socket
 import sys
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -52,7 +53,7 @@ async def work(
         return elector.generation if elector.is_leader() else None
 
     caches = Caches(nodes, pods, gangs, reservations, cliques, groups)
-    reconciler = Reconciler(client, around.clock, caches, fenced)
+    reconciler = Reconciler(client, around.clock, caches, fenced, socket.gethostname())
     reconciler.world.follow(sources)
     reconciler.placer.recorder = Recorder(records, around.clock) if records else None
     plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, schedulers)
@@ -82,10 +83,9 @@ async def work(
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
         group.create_task(capacity.run())
-        group.create_task(reconciler.placer.run())
         group.create_task(plain.run())
         reconciler.take_over()
-        await reconciler.queue.run(reconciler.reconcile, _GANGS_AT_ONCE)
+        await reconciler.run(_GANGS_AT_ONCE)
 
 
 def main(arguments: Sequence[str]) -> int:

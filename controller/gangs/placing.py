@@ -28,8 +28,10 @@ from kube.errors import ApiError, NotFound, ServerFault, Unreachable
 from kube.objects import Key
 from kube.resources import RESERVATIONS
 from scheduler import cycle, ordering
-from scheduler.answers import NoFit, Placement
+from scheduler.answers import NoFit, Placement, Plan
+from scheduler.emptied import Emptied
 from scheduler.requests import GangRequest
+from scheduler.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -201,7 +203,8 @@ class Placer:
         copy = partial(self._world.stockroom.saved, requests.values(), moving)
         saved = copy() if recorder and recorder.ahead() else None
         # Off the event loop, since leases must be renewed meanwhile.
-        plan = await asyncio.to_thread(cycle.plan, snapshot, list(requests.values()))
+        emptied = self._world.stockroom.emptied()
+        plan = await asyncio.to_thread(_planned, snapshot, emptied, list(requests.values()))
         if recorder and plan.refusals:
             # A copy costs as much as the cluster is large, and most cycles refuse nobody.
             if saved is None and self._world.stockroom.snapshot(levels, moving) is snapshot:
@@ -294,6 +297,10 @@ class Placer:
             else:
                 self._reservations.observe(answer)
                 return
+
+
+def _planned(snapshot: Snapshot, emptied: Emptied, requests: list[GangRequest]) -> Plan:
+    return emptied.judged(cycle.plan(snapshot, requests))
 
 
 def _moved(view: GangView, request: GangRequest) -> frozenset[SlotKey]:

@@ -1,19 +1,19 @@
 """Takes each gang through its steps: looks, decides purely, acts thinly, says how it stands."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
-from api import names
 from api.jsons import JsonObject
 from api.objects import timestamp
-from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Pod
 from controller import pace
-from controller.gangs import booking, pinning, reporting, watching
+from controller.gangs import booking, pinning, watching
+from controller.gangs.announcing import Announcer, Telling
 from controller.gangs.deciding import (
     Abandon,
     Begin,
@@ -30,7 +30,6 @@ from controller.gangs.deciding import (
     abandoned,
     next_deadline,
     next_step,
-    settled,
 )
 from controller.gangs.holding import Holder
 from controller.gangs.noticing import Noticeboard
@@ -45,21 +44,15 @@ from kube.client import Client, Deletion
 from kube.clock import Clock
 from kube.errors import ApiError, Conflict, Invalid, NotFound
 from kube.objects import Key
-from kube.resources import PODGANGS, PODS, RESERVATIONS
+from kube.resources import PODS, RESERVATIONS
 from kube.workqueue import Workqueue
 from scheduler.answers import NoFit
 
 _log = logging.getLogger(__name__)
 
 LIFTS_AT_ONCE: Final = 16
-# What passes by within moments is not worth a write; what lasts is.
-PASSING: Final = frozenset(
-    {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
-)
 # Beside the time that a pod needs to be bound, so that it is not written anew for each few of them.
 SPARE_SECONDS: Final = 15.0
-LASTS_SECONDS: Final = 1.0
-REWORDED_SECONDS: Final = 0.5  # and other words for the same are written together
 
 _Move: TypeAlias = Begin | Extend | Close | Abandon
 """Steps that are written into a reservation's status."""
@@ -74,6 +67,7 @@ class Reconciler:
         clock: Clock,
         caches: Caches,
         fenced: Callable[[], int | None],
+        instance: str = "",
     ) -> None:
         self.queue: Workqueue[Key] = Workqueue(clock)
         self._client = client
@@ -90,8 +84,8 @@ class Reconciler:
         self._board = Noticeboard(client, clock, caches.pods, self.queue.add_after, fenced)
         self._holder = Holder(client, clock, caches.pods, self.queue.add_after, fenced)
         self._herald = Herald(client, clock, caches.pods, fenced)
-        self._since: dict[Key, tuple[str, float]] = {}
-        self._reworded: dict[Key, float] = {}
+        told = Telling(self.world, caches.gangs, self.queue.add_after)
+        self.announcer = Announcer(client, clock, told, instance)
 
     def take_over(self) -> None:
         """Count what a leader before us has lifted and kube-scheduler has not bound yet."""
@@ -102,6 +96,13 @@ class Reconciler:
             if self.world.is_member(pod) and not pod.gates and not pod.spec.node_name
             if pinned_node(pod) and not watching.refused(pod) and not pod.finished
         )
+
+    async def run(self, gangs_at_once: int) -> None:
+        """Take all gangs through their steps until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.placer.run())
+            group.create_task(self.announcer.voice.run())
+            await self.queue.run(self.reconcile, gangs_at_once)
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""
@@ -132,7 +133,7 @@ class Reconciler:
                 await self._take(view, given_up)
             elif isinstance(step, Wait | Place):
                 why = refusal.message if isinstance(refusal, Failed) else refusal
-                await self._report(view, step, why)
+                await self.announcer.report(view, step, why)
                 await self._board.post(view)
                 await self._herald.tell(view)
                 await self._holder.hold(view)
@@ -149,9 +150,8 @@ class Reconciler:
 
     def _forget(self, key: Key) -> None:
         """Let go of all that is remembered of a gang that is gone."""
-        self._since.pop(key, None)
-        self._reworded.pop(key, None)
         self._rests.forget(key)
+        self.announcer.forget(key)
         self.placer.forget(key)
         self._board.forget(key)
         self._holder.forget(key)
@@ -316,71 +316,3 @@ class Reconciler:
             await self._client.delete(RESERVATIONS, meta.name, meta.namespace, how)
         except ApiError as error:
             _log.info("%s/%s: left to garbage collection: %s", meta.namespace, meta.name, error)
-
-    async def _report(
-        self, view: GangView, step: Wait | Place, refusal: NoFit | str | None
-    ) -> None:
-        """Write the gang's status if it says something new that lasts.
-
-        Other steps say nothing: the next look, in a moment, knows better.
-        """
-        state = view.reservation.state if view.reservation is not None else None
-        if isinstance(step, Place) and not step.minimum and state is State.LIFTING:
-            step, refusal = settled(view), None  # extras keep nobody from starting
-        if isinstance(step, Place) and refusal is None and state is not State.BOUND:
-            return  # the engine answers in a moment
-        unheeded = self.world.unheeded(view.gang)
-        status = reporting.status(view, step, refusal, self._clock.now(), unheeded)
-        key, there = view.gang.key, view.gang.status
-        if reporting.same(there, status):
-            self._reworded.pop(key, None)
-            return
-        if not self._lasts(key, status) or (_reworded(there, status) and not self._retold(key)):
-            return
-        await self._write_status(view, status)
-
-    def _lasts(self, key: Key, status: PodGangStatus) -> bool:
-        """Whether the reason has stood long enough to be told; looks again later if not."""
-        reason = status.conditions[0].reason
-        now = self._clock.monotonic()
-        before = self._since.get(key)
-        if before is None or before[0] != reason:
-            self._since[key] = before = (reason, now)
-        left = before[1] + LASTS_SECONDS - now
-        if reason not in PASSING or left <= 0:
-            return True
-        self.queue.add_after(key, left)
-        return False
-
-    def _retold(self, key: Key) -> bool:
-        """Whether the same is to be said in other words now: not anew for each pod of many."""
-        now = self._clock.monotonic()
-        left = self._reworded.setdefault(key, now) + REWORDED_SECONDS - now
-        if left <= 0:
-            del self._reworded[key]
-            return True
-        self.queue.add_after(key, left)
-        return False
-
-    async def _write_status(self, view: GangView, status: PodGangStatus) -> None:
-        meta = view.gang.metadata
-        body: JsonObject = {
-            "apiVersion": PODGANGS.api_version,
-            "kind": PODGANGS.kind,
-            # With the UID, what is said of a gang that is gone cannot land on its namesake.
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
-        }
-        answer = await self._client.apply(
-            PODGANGS, meta.name, body, meta.namespace, subresource="status",
-            manager=names.GANGS_MANAGER,
-        )  # fmt: skip
-        self._gangs.observe(answer)
-
-
-def _reworded(there: PodGangStatus, wanted: PodGangStatus) -> bool:
-    """Whether only messages would change."""
-    said = {c.type: (c.status, c.reason) for c in there.conditions}
-    return all(said.get(c.type) == (c.status, c.reason) for c in wanted.conditions) and (
-        (there.phase, there.placement_score) == (wanted.phase, wanted.placement_score)
-    )

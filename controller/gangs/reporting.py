@@ -115,7 +115,10 @@ def _reason(view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> 
         return names.REASON_BOUND, f"{len(step.extras)} further pods wait for room"
     if isinstance(refusal, str):
         return names.REASON_NOT_RESERVED, refusal
-    return names.REASON_INSUFFICIENT, explain.sentence(refusal) if refusal else ""
+    if refusal is None:
+        return names.REASON_INSUFFICIENT, ""
+    reason = names.REASON_NEVER_FITS if refusal.never else names.REASON_INSUFFICIENT
+    return reason, explain.sentence(refusal)
 
 
 def _phase(view: GangView) -> Phase:

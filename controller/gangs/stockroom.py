@@ -19,6 +19,7 @@ from controller.gangs.views import GangView, Reservation, SlotKey
 from kube.cache import Change, Deleted
 from kube.objects import Key
 from scheduler import saving
+from scheduler.emptied import Emptied
 from scheduler.filters.counted import merged
 from scheduler.requests import GangRequest
 from scheduler.saving import Saved
@@ -91,6 +92,10 @@ class Stockroom:
         self._catch_up()
         with self._without(moving):
             return self._stock.snapshot()
+
+    def emptied(self) -> Emptied:
+        """Give the cluster of the last snapshot as if nobody were on it."""
+        return self._stock.emptied()
 
     def overdrawn(self, node: str) -> frozenset[str]:
         """Name the resources of which a node has less than is spoken for there by now.

@@ -10,10 +10,10 @@ import msgspec
 from api import names
 from api.jsons import JsonObject
 from api.streams import Meta
+from controller.voicing import Speaker, Tell, Voice
 from controller.workloads.owning import controller_of
-from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
 from controller.workloads.story import troubles
-from controller.workloads.story.voicing import Voice
 from controller.workloads.views import Trouble
 from kube.client import Client, Deletion
 from kube.clock import Clock
@@ -52,7 +52,8 @@ class Actor:
         self._client = client
         self._clock = clock
         self._observe = observe
-        self.voice = Voice(partial(client.create, EVENTS), clock, instance)
+        speaker = Speaker("workloads", instance)
+        self.voice = Voice(partial(client.create, EVENTS), clock, speaker)
         self._removed: OrderedDict[str, float] = OrderedDict()
         self._released: OrderedDict[str, float] = OrderedDict()
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
 
+from controller.voicing import Tell
 from controller.workloads import leaving
 from controller.workloads.expansion import expand
 from controller.workloads.making import (
@@ -23,7 +24,7 @@ from controller.workloads.making import (
     services,
 )
 from controller.workloads.quota import withdrawing
-from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
 from controller.workloads.story import statuses, telling
 from controller.workloads.termination import terminating
 from controller.workloads.updates import adopting, updating

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from api.jsons import JsonObject
+from controller.voicing import Tell
 from kube.resources import Resource
 
 
@@ -55,23 +56,6 @@ class Say:
     name: str
     uid: str
     status: JsonObject
-
-
-@dataclass(frozen=True)
-class Tell:
-    """Write an Event about an object, for people. What was told already is not told again.
-
-    That it is the same is told by the note, or by a `topic` where the note has counts and names
-    that change from one time to the next.
-    """
-
-    resource: Resource
-    name: str
-    uid: str
-    reason: str
-    note: str
-    warning: bool = False
-    topic: str = ""
 
 
 @dataclass(frozen=True)

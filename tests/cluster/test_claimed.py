@@ -117,8 +117,8 @@ async def test_a_gang_goes_where_devices_are_and_one_that_lacks_one_waits(
         assert without not in await homes(cluster, "short", 1)
         for index in range(4):
             kubectl.apply(gang_pod("large", index, 4, label, resourceClaims=two))
-        said = await cluster.gang("large", reason=names.REASON_INSUFFICIENT)
-        assert f"devices of class {driver}: 8 needed, 6 free, 2 short" in said.message
+        said = await cluster.gang("large", reason=names.REASON_NEVER_FITS)
+        assert f"2 devices of class {driver} on one node" in said.message
 
 
 async def test_pods_that_share_devices_are_put_where_these_are(

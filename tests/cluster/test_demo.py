@@ -70,5 +70,5 @@ def test_the_demo_shows_a_running_set_twice_and_leaves_nothing_when_taken_down(h
 def test_a_demo_that_cannot_fit_fails_and_shows_how_far_it_came(home: Path) -> None:
     small = run(home, "demo", "--name", NAME, "--nodes", "2", "--patience", "3")
     assert small.returncode == 1
-    assert "gang chat-0  Pending  InsufficientCapacity" in small.stdout
+    assert "gang chat-0  Pending  NeverFits" in small.stdout
     assert "not all of it runs after 3 s" in small.stdout + small.stderr

@@ -72,7 +72,7 @@ async def test_an_oversubscribed_gang_stays_gated_whole_and_says_what_is_missing
 ) -> None:
     # 40 nodes of 8 GPUs: other tests may use some, but never are there 41.
     kubectl.apply(engine_set("large", pods=41, gpus=8))
-    gang = await cluster.gang("large-0", reason=names.REASON_INSUFFICIENT)
+    gang = await cluster.gang("large-0", reason=names.REASON_NEVER_FITS)
     assert gang.status == "False"
     assert "nvidia.com/gpu: 328 needed" in gang.message
     assert "short" in gang.message

@@ -144,6 +144,6 @@ async def test_a_story_without_room_waits_whole(cluster: Cluster, kubectl: Kubec
     cliques = cast("list[dict[str, dict[str, object]]]", manifest["spec"]["template"]["cliques"])
     cliques[1]["spec"]["replicas"] = 60
     kubectl.apply(cast("JsonObject", manifest))
-    await cluster.gang("mpi-0", reason=names.REASON_INSUFFICIENT)
+    await cluster.gang("mpi-0", reason=names.REASON_NEVER_FITS)
     pods = await cluster.pods("mpi", 61)
     assert all(names.GATE in pod.gates for pod in pods)

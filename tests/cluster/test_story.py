@@ -107,16 +107,14 @@ async def test_get_and_describe_tell_what_each_set_waits_for(
         "made 2 Pods: ",
     )
 
-    short = "InsufficientCapacity: "
+    short = "NeverFits: even with every node empty, "
     await screen.row("pcs", "waiting", "1 0 0", f"Processing gang waiting-0 waits: {short}")
     await screen.row(
         "pclq", "waiting-0-engine", "41 41 0 0 41 41 True",
         f"Processing 41 pods wait with their gang waiting-0: {short}",
     )  # fmt: skip
-    await screen.row(
-        "pg", "waiting-0", "Pending InsufficientCapacity", "nvidia.com/gpu: 328 needed"
-    )
-    await screen.described("pcs", "waiting", "Pod Gang Statuses", "InsufficientCapacity", "Pending")
+    await screen.row("pg", "waiting-0", "Pending NeverFits", "nvidia.com/gpu: 328 needed")
+    await screen.described("pcs", "waiting", "Pod Gang Statuses", "NeverFits", "Pending")
 
     await screen.row("pcs", "starting", "1 0 0", "starting-0-b: 1 pods wait for starting-0-a")
     await screen.row("pclq", "starting-0-a", "2 2 0 2 2 0 False", "0 of 2 pods are ready")

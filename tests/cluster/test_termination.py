@@ -366,7 +366,7 @@ async def test_a_gang_that_never_had_its_minimum_on_nodes_is_left_waiting(
 ) -> None:
     cliques = (clique(name, 1, gpus=8, selector="there-are-none-test") for name in ("a", "b"))
     kubectl.apply(patient_set("hopeful", *cliques, delay="1s"))
-    await cluster.gang("hopeful-0", reason=names.REASON_INSUFFICIENT)
+    await cluster.gang("hopeful-0", reason=names.REASON_NEVER_FITS)
     before = await census(cluster)
     await asyncio.sleep(9)  # more than what a beginning is, and the delay
     assert await census(cluster) == before

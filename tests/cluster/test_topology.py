@@ -124,7 +124,7 @@ async def test_room_for_a_daemonsets_pods_is_left_before_they_are_there(
     """They never come, for another's gate holds them back."""
     kubectl.apply(hallnodes.daemonset("agent", 4, 5))
     kubectl.apply(placed_set("beside", [role("main", hallnodes.COUNT + 1, 4, 5)]))
-    gang = await cluster.gang("beside-0", reason=names.REASON_INSUFFICIENT)
+    gang = await cluster.gang("beside-0", reason=names.REASON_NEVER_FITS)
     assert "nvidia.com/gpu: 52 needed, 48 free" in gang.message
     kubectl.run("delete", "daemonset", "agent", check=True)
     seen = await cluster.running("beside")

@@ -8,9 +8,10 @@ import pytest
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Meta
+from controller.voicing import Tell
 from controller.workloads.expansion import expand
 from controller.workloads.making import claims
-from controller.workloads.stepping import Create, Remove, Step, Tell
+from controller.workloads.stepping import Create, Remove, Step
 from controller.workloads.views import SetView, Thing
 from kube.resources import RESOURCE_CLAIMS
 from tests.support.setviews import NOW, clique, made, set_spec, with_pods

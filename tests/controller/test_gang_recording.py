@@ -17,6 +17,7 @@ from controller.gangs.views import SlotKey
 from kube.objects import Key
 from scheduler import cycle, saving
 from scheduler.answers import NoFit
+from scheduler.emptied import Emptied
 from scheduler.requests import GangRequest
 from scheduler.saving import Saved
 from scheduler.snapshot import Snapshot
@@ -88,7 +89,8 @@ async def test_a_refusal_can_be_replayed_from_the_file(tmp_path: Path) -> None:
         said = placer.ask(*made.asked())
     assert isinstance(said, NoFit)
     saved = read(tmp_path / "new")
-    assert cycle.plan(saved.snapshot(), saved.requests).refusals == (said,)
+    plan = cycle.plan(saved.snapshot(), saved.requests)
+    assert Emptied(saved.nodes, saved.levels).judged(plan).refusals == (said,)
 
 
 async def test_only_what_is_refused_is_copied(tmp_path: Path) -> None:

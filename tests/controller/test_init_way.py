@@ -19,10 +19,11 @@ from api.streams import (
     PodStatus,
     Running,
 )
+from controller.voicing import Tell
 from controller.workloads.expansion import expand
 from controller.workloads.making import rights, waiting
 from controller.workloads.planning import plan
-from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
 from controller.workloads.views import Choices, SetView, Startup, Thing
 from kube.resources import (
     PODCLIQUESETS,

@@ -11,9 +11,10 @@ from api import names
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Meta, Owner
+from controller.voicing import Tell
 from controller.workloads.owning import controller_of
 from controller.workloads.planning import plan
-from controller.workloads.stepping import Again, Create, Remove, Say, Step, Tell
+from controller.workloads.stepping import Again, Create, Remove, Say, Step
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SCALING_GROUPS, Resource
 from tests.support.generated_sets import podcliquesets
 from tests.support.sets import NOW, clique, set_spec

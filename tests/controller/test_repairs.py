@@ -7,9 +7,10 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
+from controller.voicing import Tell
 from controller.workloads.expansion import expand
 from controller.workloads.making import cliques, groups
-from controller.workloads.stepping import Again, Change, Step, Tell
+from controller.workloads.stepping import Again, Change, Step
 from controller.workloads.updates import adopting
 from kube.resources import PODCLIQUES, PODS, SCALING_GROUPS, Resource
 from tests.support.sets import NOW, clique, set_spec

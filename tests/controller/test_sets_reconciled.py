@@ -10,9 +10,9 @@ import pytest
 
 from api import names
 from api.jsons import Json, JsonObject
+from controller.voicing import Tell
 from controller.workloads.caches import Caches, caches
 from controller.workloads.reconciling import TOO_LARGE, Reconciler
-from controller.workloads.stepping import Tell
 from controller.workloads.views import Choices
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
 from tests.support.chance import dice

@@ -5,9 +5,9 @@ from dataclasses import replace
 import msgspec
 
 from api.jsons import JsonObject
-from controller.workloads.stepping import Create, Remove, Say, Step, Tell
+from controller.voicing import Speaker, Tell, Voice
+from controller.workloads.stepping import Create, Remove, Say, Step
 from controller.workloads.story import telling, troubles
-from controller.workloads.story.voicing import Voice
 from controller.workloads.views import SetView, Trouble
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, ROLES, SCALING_GROUPS
 from tests.support.manualclock import ManualClock
@@ -137,7 +137,7 @@ def test_many_refusals_of_one_kind_are_one_event_of_their_clique() -> None:
 
 
 def test_a_refusal_is_no_other_for_its_counters_its_pod_or_their_number() -> None:
-    voice = Voice(_unwritten, ManualClock(), "one")
+    voice = Voice(_unwritten, ManualClock(), Speaker("workloads", "one"))
     (first,) = told(replace(VIEW, troubles=(over_quota("demo-0-router-aaaaa", used=5),)))
     voice.tell(first, "default")
     others = tuple(over_quota(f"demo-0-router-{n:05}", used=n) for n in range(3))

@@ -10,8 +10,9 @@ from msgspec import structs
 from api import names
 from api.models import Condition
 from api.objects import timestamp
+from controller.voicing import Tell
 from controller.workloads.expansion import expand
-from controller.workloads.stepping import Again, Change, Remove, Step, Tell
+from controller.workloads.stepping import Again, Change, Remove, Step
 from controller.workloads.termination import terminating
 from controller.workloads.views import SetView
 from kube.resources import PODGANGS, PODS

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from api.jsons import JsonObject
-from controller.workloads.stepping import Tell
-from controller.workloads.story.voicing import Voice
+from controller.voicing import Speaker, Tell, Voice
 from kube.errors import ApiError, Forbidden
 from kube.resources import PODCLIQUES
 from tests.support.manualclock import ManualClock
@@ -35,7 +34,7 @@ def told(note: str, *, warning: bool = False) -> Tell:
 
 @asynccontextmanager
 async def speaking(events: Events, clock: ManualClock) -> AsyncIterator[Voice]:
-    voice = Voice(events.write, clock, "one")
+    voice = Voice(events.write, clock, Speaker("workloads", "one"))
     task = asyncio.create_task(voice.run())
     try:
         yield voice

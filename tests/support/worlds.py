@@ -18,8 +18,9 @@ from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupSta
 from api.sharing import ResourceSharing
 from api.streams import Meta, Pod
 from controller.podgang import Gang
+from controller.voicing import Tell
 from controller.workloads.planning import plan
-from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
 from controller.workloads.views import Choices, Clique, Group, SetView, Thing
 from kube.objects import Key
 from kube.resources import (

@@ -14,11 +14,12 @@ from api import names
 from api.jsons import JsonObject
 from api.sharing import GroupResourceSharing, ResourceSharing, SetResourceSharing, SharingScope
 from api.streams import Meta
+from controller.voicing import Tell
 from controller.workloads import belonging, naming
 from controller.workloads.making import devices
 from controller.workloads.making.covering import kept
 from controller.workloads.making.slots import index_of, slots
-from controller.workloads.stepping import Step, Tell
+from controller.workloads.stepping import Step
 from controller.workloads.views import SetView
 from controller.workloads.wants import Wanted, WantedClique
 from kube.objects import Key

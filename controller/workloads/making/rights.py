@@ -13,10 +13,11 @@ from typing import Final
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Meta, Pod
+from controller.voicing import Tell
 from controller.workloads import belonging, naming
 from controller.workloads.making import waiting
 from controller.workloads.making.covering import covers, kept
-from controller.workloads.stepping import Again, Create, Remove, Step, Tell
+from controller.workloads.stepping import Again, Create, Remove, Step
 from controller.workloads.views import SetView, Thing, Trouble
 from controller.workloads.wants import Wanted, WantedClique
 from kube.resources import (

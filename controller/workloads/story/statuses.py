@@ -16,8 +16,9 @@ from api.podclique import PodCliqueUpdate
 from api.podcliqueset import GangPhase, PodCliqueSetStatus, SetUpdate
 from api.scalinggroup import ScalingGroupUpdate
 from api.streams import Meta
+from controller.voicing import Tell
 from controller.workloads import ordering
-from controller.workloads.stepping import Again, Say, Step, Tell
+from controller.workloads.stepping import Again, Say, Step
 from controller.workloads.story import (
     clique_status,
     group_status,

@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import Final
 
 from api.jsons import JsonObject
-from controller.workloads.stepping import Create, Remove, Step, Tell
+from controller.voicing import Tell
+from controller.workloads.stepping import Create, Remove, Step
 from controller.workloads.story import troubles
 from controller.workloads.story.statuses import LEFT_ALONE
 from controller.workloads.views import SetView, Trouble

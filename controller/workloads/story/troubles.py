@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step, Tell
+from controller.voicing import Tell
+from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
 from controller.workloads.views import Trouble
 from kube.resources import (
     AUTOSCALERS,

@@ -19,7 +19,8 @@ from api.models import Condition
 from api.objects import condition_of, timestamp
 from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Meta
-from controller.workloads.stepping import Again, Change, Remove, Step, Tell
+from controller.voicing import Tell
+from controller.workloads.stepping import Again, Change, Remove, Step
 from controller.workloads.termination import episodes, scopes
 from controller.workloads.termination.episodes import Episode
 from controller.workloads.termination.scopes import Scope

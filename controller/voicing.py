@@ -5,28 +5,54 @@ import hashlib
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, TypeAlias
 
 from api import names
 from api.jsons import JsonObject
-from controller.workloads.stepping import Tell
 from kube.clock import Clock
 from kube.errors import AlreadyExists, ApiError
-from kube.resources import EVENTS
+from kube.resources import EVENTS, Resource
 
 _log = logging.getLogger(__name__)
 
 Write: TypeAlias = Callable[[JsonObject, str], Awaitable[object]]  # an Event, in a namespace
 
-REPORTER: Final = f"{names.GROUP}/workloads"
-# After each, so many times as long as it took, since what takes long is in the way of others; in
-# seconds at the least, and at the most.
-_REST: Final = 8.0
-_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 2.0
+_LONGEST_PAUSE: Final = 2.0  # seconds
 _WAITING: Final = 1000
 _REMEMBERED: Final = 16384
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Write an Event about an object, for people. What was told already is not told again.
+
+    That it is the same is told by the note, or by a `topic` where the note has counts and names
+    that change from one time to the next.
+    """
+
+    resource: Resource
+    name: str
+    uid: str
+    reason: str
+    note: str
+    warning: bool = False
+    topic: str = ""
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """Who speaks: a controller, by which of its processes, and how slowly.
+
+    After each Event it rests so many times as long as that took, since what takes long is in the
+    way of others, and so many seconds at the least.
+    """
+
+    name: str
+    instance: str
+    rest: float = 8.0
+    pause: float = 0.05
 
 
 class Voice:
@@ -35,10 +61,10 @@ class Voice:
     When too many wait, the oldest are let go: an Event is of no use when it comes late.
     """
 
-    def __init__(self, write: Write, clock: Clock, instance: str) -> None:
+    def __init__(self, write: Write, clock: Clock, speaker: Speaker) -> None:
         self._write = write
         self._clock = clock
-        self._instance = instance
+        self._speaker = speaker
         self._waiting: deque[tuple[str, Tell, str]] = deque(maxlen=_WAITING)
         self._told: OrderedDict[str, None] = OrderedDict()
         self._news = asyncio.Event()
@@ -65,7 +91,7 @@ class Voice:
             await self._news.wait()
             while self._waiting:
                 name, tell, namespace = self._waiting.popleft()
-                body = event(tell, name, namespace, self._instance, self._clock.now())
+                body = event(tell, name, namespace, self._speaker, self._clock.now())
                 begun = self._clock.monotonic()
                 try:
                     await self._write(body, namespace)
@@ -75,19 +101,20 @@ class Voice:
                     # Somebody else may not have it told either; the log has it.
                     _log.info("%s/%s: no Event %s: %s", namespace, tell.name, tell.reason, error)
                 took = self._clock.monotonic() - begun
-                await self._clock.sleep(min(max(_PAUSE, _REST * took), _LONGEST_PAUSE))
+                rest = max(self._speaker.pause, self._speaker.rest * took)
+                await self._clock.sleep(min(rest, _LONGEST_PAUSE))
             self._news.clear()
 
 
-def event(tell: Tell, name: str, namespace: str, instance: str, now: datetime) -> JsonObject:
+def event(tell: Tell, name: str, namespace: str, speaker: Speaker, now: datetime) -> JsonObject:
     """Write an Event."""
     return {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
         "metadata": {"name": name, "namespace": namespace},
         "eventTime": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        "reportingController": REPORTER,
-        "reportingInstance": instance,
+        "reportingController": f"{names.GROUP}/{speaker.name}",
+        "reportingInstance": speaker.instance,
         "action": tell.reason,
         "reason": tell.reason,
         "regarding": {

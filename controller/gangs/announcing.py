@@ -1,0 +1,131 @@
+"""Says how a gang stands: in its status, as far as that is news and lasts, and in Events."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from api import names
+from api.jsons import JsonObject
+from api.podgang import PodGangStatus
+from api.reservation import State
+from api.streams import Custom
+from controller.gangs import reporting
+from controller.gangs.deciding import Place, Wait, settled
+from controller.gangs.telling import Storyteller
+from controller.gangs.views import GangView
+from controller.gangs.world import World
+from controller.voicing import Speaker, Voice
+from kube.cache import Cache
+from kube.client import Client
+from kube.clock import Clock
+from kube.objects import Key
+from kube.resources import EVENTS, PODGANGS
+from scheduler.answers import NoFit
+
+# What passes by within moments is not worth a write; what lasts is.
+PASSING: Final = frozenset(
+    {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
+)
+LASTS_SECONDS: Final = 1.0
+REWORDED_SECONDS: Final = 0.5  # and other words for the same are written together
+# Whoever waits for room waits for the Event about it too, so it rests less than others may.
+_REST: Final = 1.0
+_PAUSE: Final = 0.005
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is known of gangs, where their statuses are kept, and how to look at one again later."""
+
+    world: World
+    gangs: Cache[Custom]
+    later: Callable[[Key, float], None]
+
+
+class Announcer:
+    """Writes statuses of gangs, and has Events written about those that wait."""
+
+    def __init__(self, client: Client, clock: Clock, told: Telling, instance: str) -> None:
+        self._client = client
+        self._clock = clock
+        self._told = told
+        speaker = Speaker("gangs", instance, _REST, _PAUSE)
+        self.voice = Voice(partial(client.create, EVENTS), clock, speaker)
+        self._story = Storyteller(clock, self.voice.tell)
+        self._since: dict[Key, tuple[str, float]] = {}
+        self._reworded: dict[Key, float] = {}
+
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of a gang that is gone."""
+        self._since.pop(key, None)
+        self._reworded.pop(key, None)
+        self._story.forget(key)
+
+    async def report(self, view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> None:
+        """Write the gang's status if it says something new that lasts.
+
+        Other steps say nothing: the next look, in a moment, knows better.
+        """
+        state = view.reservation.state if view.reservation is not None else None
+        if isinstance(step, Place) and not step.minimum and state is State.LIFTING:
+            step, refusal = settled(view), None  # extras keep nobody from starting
+        if isinstance(step, Place) and refusal is None and state is not State.BOUND:
+            return  # the engine answers in a moment
+        unheeded = self._told.world.unheeded(view.gang)
+        status = reporting.status(view, step, refusal, self._clock.now(), unheeded)
+        key, there = view.gang.key, view.gang.status
+        # Also where the status says it already: a predecessor may have died between the two.
+        self._story.tell(view, status, refusal)
+        if reporting.same(there, status):
+            self._reworded.pop(key, None)
+            return
+        if not self._lasts(key, status) or (_reworded(there, status) and not self._retold(key)):
+            return
+        await self._write(view, status)
+
+    def _lasts(self, key: Key, status: PodGangStatus) -> bool:
+        """Whether the reason has stood long enough to be told; looks again later if not."""
+        reason = status.conditions[0].reason
+        now = self._clock.monotonic()
+        before = self._since.get(key)
+        if before is None or before[0] != reason:
+            self._since[key] = before = (reason, now)
+        left = before[1] + LASTS_SECONDS - now
+        if reason not in PASSING or left <= 0:
+            return True
+        self._told.later(key, left)
+        return False
+
+    def _retold(self, key: Key) -> bool:
+        """Whether the same is to be said in other words now: not anew for each pod of many."""
+        now = self._clock.monotonic()
+        left = self._reworded.setdefault(key, now) + REWORDED_SECONDS - now
+        if left <= 0:
+            del self._reworded[key]
+            return True
+        self._told.later(key, left)
+        return False
+
+    async def _write(self, view: GangView, status: PodGangStatus) -> None:
+        meta = view.gang.metadata
+        body: JsonObject = {
+            "apiVersion": PODGANGS.api_version,
+            "kind": PODGANGS.kind,
+            # With the UID, what is said of a gang that is gone cannot land on its namesake.
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
+        }
+        answer = await self._client.apply(
+            PODGANGS, meta.name, body, meta.namespace, subresource="status",
+            manager=names.GANGS_MANAGER,
+        )  # fmt: skip
+        self._told.gangs.observe(answer)
+
+
+def _reworded(there: PodGangStatus, wanted: PodGangStatus) -> bool:
+    """Whether only messages would change."""
+    said = {c.type: (c.status, c.reason) for c in there.conditions}
+    return all(said.get(c.type) == (c.status, c.reason) for c in wanted.conditions) and (
+        (there.phase, there.placement_score) == (wanted.phase, wanted.placement_score)
+    )
