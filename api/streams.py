@@ -353,11 +353,19 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodCliqueSpec(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Whom a clique's pods wait for, and how many must be up for those that wait for it."""
+    """Whom a clique's pods wait for, and how many must be up for those that wait for it.
+
+    The podSpec is kept as bytes: most never need to be read, and amounts in it may be numbers.
+    """
 
     replicas: int = 1
     min_available: int | None = None
     starts_after: tuple[str, ...] = ()
+    pod_spec: msgspec.Raw = msgspec.Raw(b"{}")
+
+    def __post_init__(self) -> None:
+        # As decoded it is a view that would keep the whole answer it came in alive.
+        msgspec.structs.force_setattr(self, "pod_spec", self.pod_spec.copy())
 
     @property
     def minimum(self) -> int:

@@ -83,6 +83,7 @@ class Placer:
         answers: Answers,
     ) -> None:
         self.recorder: Recorder | None = None
+        self.engine = asyncio.Lock()  # held while the engine works
         self._client = client
         self._clock = clock
         self._world = world
@@ -204,7 +205,8 @@ class Placer:
         saved = copy() if recorder and recorder.ahead() else None
         # Off the event loop, since leases must be renewed meanwhile.
         emptied = self._world.stockroom.emptied()
-        plan = await asyncio.to_thread(_planned, snapshot, emptied, list(requests.values()))
+        async with self.engine:
+            plan = await asyncio.to_thread(_planned, snapshot, emptied, list(requests.values()))
         if recorder and plan.refusals:
             # A copy costs as much as the cluster is large, and most cycles refuse nobody.
             if saved is None and self._world.stockroom.snapshot(levels, moving) is snapshot:

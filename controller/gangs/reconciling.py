@@ -31,6 +31,7 @@ from controller.gangs.deciding import (
     next_deadline,
     next_step,
 )
+from controller.gangs.forecasting import Forecaster
 from controller.gangs.holding import Holder
 from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
@@ -81,6 +82,7 @@ class Reconciler:
         self._pods.subscribe(self._on_pod)
         answers = Answers(self.queue.add, self.queue.add_after)
         self.placer = Placer(client, clock, self.world, self._reservations, fenced, answers)
+        self.forecaster = Forecaster(clock, self.world, self.placer.engine, answers)
         self._board = Noticeboard(client, clock, caches.pods, self.queue.add_after, fenced)
         self._holder = Holder(client, clock, caches.pods, self.queue.add_after, fenced)
         self._herald = Herald(client, clock, caches.pods, fenced)
@@ -101,6 +103,7 @@ class Reconciler:
         """Take all gangs through their steps until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.placer.run())
+            group.create_task(self.forecaster.run())
             group.create_task(self.announcer.voice.run())
             await self.queue.run(self.reconcile, gangs_at_once)
 
@@ -126,7 +129,7 @@ class Reconciler:
         self._forget_wishes(key, step)
         self._look_again_in_time(view, now)
         try:
-            refusal = await self._take(view, step)
+            refusal = self.forecaster.ask(view, step) or await self._take(view, step)
             no_room = isinstance(refusal, NoFit)  # and not only no answer from the API server
             given_up = abandoned(view, step, self.placer.refused_for(key) if no_room else 0.0)
             if given_up is not None:
@@ -152,6 +155,7 @@ class Reconciler:
         """Let go of all that is remembered of a gang that is gone."""
         self._rests.forget(key)
         self.announcer.forget(key)
+        self.forecaster.forget(key)
         self.placer.forget(key)
         self._board.forget(key)
         self._holder.forget(key)
@@ -186,7 +190,7 @@ class Reconciler:
             self.window.settled(pod.metadata.uid, bound=bound)
 
     def _try_refused_again(self) -> None:
-        for key in self.placer.refused():
+        for key in (*self.placer.refused(), *self.forecaster.refused()):
             self.queue.add(key)
 
     async def _take(self, view: GangView, step: Step) -> NoFit | Failed | None:

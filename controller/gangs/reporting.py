@@ -108,15 +108,18 @@ def _behind(view: GangView) -> str:
 
 def _reason(view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> tuple[str, str]:
     if isinstance(step, Wait):
-        return step.reason, step.message
+        # Without its pods, it may have been told what becomes of it once these are there.
+        return _refused(refusal) if isinstance(refusal, NoFit) else (step.reason, step.message)
     bound = view.reservation is not None and view.reservation.state is State.BOUND
     if bound and not step.minimum:
         # The gang itself is bound without its extras.
         return names.REASON_BOUND, f"{len(step.extras)} further pods wait for room"
     if isinstance(refusal, str):
         return names.REASON_NOT_RESERVED, refusal
-    if refusal is None:
-        return names.REASON_INSUFFICIENT, ""
+    return _refused(refusal) if refusal else (names.REASON_INSUFFICIENT, "")
+
+
+def _refused(refusal: NoFit) -> tuple[str, str]:
     reason = names.REASON_NEVER_FITS if refusal.never else names.REASON_INSUFFICIENT
     return reason, explain.sentence(refusal)
 

@@ -1,0 +1,42 @@
+"""What becomes of gangs whose pods are still to come: a plan that nobody carries out.
+
+Gangs are judged as they are heard of, each into what those before it leave, so that of many that
+ask at once each is judged once.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from scheduler.answers import NoFit, Plan
+from scheduler.emptied import Emptied
+from scheduler.ordering import by_priority_then_age, ordered
+from scheduler.parts import question
+from scheduler.requests import GangRequest
+from scheduler.room import Room
+from scheduler.search.deciding import place
+from scheduler.settings import DEFAULTS
+from scheduler.snapshot import Snapshot
+
+
+class Forecast:
+    """The room there was at one instant, less what those who were judged since would take."""
+
+    def __init__(self, snapshot: Snapshot, emptied: Emptied) -> None:
+        self._room: Final = Room(snapshot)
+        self._emptied: Final = emptied
+        self._refused: dict[Hashable, NoFit] = {}
+
+    def refusals(self, gangs: Iterable[GangRequest]) -> tuple[NoFit, ...]:
+        """Judge gangs that were not judged yet, and give those that would find no room."""
+        found: list[NoFit] = []
+        for gang in ordered(gangs, by_priority_then_age):
+            asked = question(gang)
+            known = self._refused.get(asked)  # room only shrinks, so what was refused stays so
+            if known is None:
+                answer = place(self._room, gang, DEFAULTS.steps)
+                if not isinstance(answer, NoFit):
+                    continue
+                known = self._refused[asked] = answer
+            found.append(replace(known, gang=gang))
+        return self._emptied.judged(Plan((), tuple(found))).refusals

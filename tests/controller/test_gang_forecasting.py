@@ -1,0 +1,224 @@
+"""Whoever will find no room is told before its pods are made, from its cliques' templates."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from api import names
+from api.jsons import Json, JsonObject
+from api.objects import condition_of
+from api.podgang import PodGangStatus
+from api.streams import PodSpec
+from controller.gangs import asking, templates
+from controller.gangs.reconciling import Reconciler
+from controller.gangs.views import GangView
+from tests.support.clusters import node
+from tests.support.fakeapi import FakeApi
+from tests.support.gangscene import Scene, encoded, gang_of, scene
+from tests.support.manualclock import LeapingClock
+from tests.support.polling import eventually
+from tests.support.sets import gang, member, pod_clique, reservation, slots_of, view
+
+GPU = "nvidia.com/gpu"
+
+
+def spec(gpus: Json = 8, **more: Json) -> JsonObject:
+    container: JsonObject = {"name": "main", "resources": {"limits": {GPU: gpus}}}
+    return {"containers": [container], **more}
+
+
+def read(body: JsonObject) -> PodSpec:
+    found = templates.read(msgspec.json.encode(body))
+    assert found is not None
+    return found
+
+
+def no_class(_: PodSpec) -> int:
+    return 0
+
+
+def test_amounts_in_a_template_may_be_numbers_and_keys_null() -> None:
+    found = read({**spec(8, overhead={"cpu": 0.5}), "affinity": None})
+    assert found.containers[0].resources.limits == {GPU: "8"}
+    assert found.overhead == {"cpu": "0.5"}
+    assert found.affinity is None
+
+
+def test_claims_that_nobody_has_met_yet_are_left_out() -> None:
+    claims: Json = [{"name": "x", "resourceClaimTemplateName": "x"}]
+    volumes: Json = [{"name": "v", "persistentVolumeClaim": {"claimName": "v"}}]
+    found = read(spec(resourceClaims=claims, volumes=volumes))
+    assert (found.resource_claims, found.volumes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[]", b"{", b'{"containers": 3}', b'{"tolerations": [{"key": 1}]}']
+)
+def test_a_template_that_cannot_be_read_tells_nothing(raw: bytes) -> None:
+    assert templates.read(raw) is None
+
+
+def foreseen(of: GangView, **more: JsonObject) -> tuple[list[tuple[str, int]], GangView] | None:
+    specs = {"a": read(spec()), "b": read(spec(2))} | {k: read(v) for k, v in more.items()}
+    found = templates.foreseen(of, specs, no_class)
+    return None if found is None else (slots_of(found[1].minimum), found[0])
+
+
+def test_pods_that_are_missing_from_the_minimum_are_made_up() -> None:
+    seen = view(gang({"a": (3, 4), "b": (1, 1)}, initialized=False), [member("a", 1)])
+    found = foreseen(seen)
+    assert found is not None
+    asked, then = found
+    assert asked == [("a", 1), ("a", 0), ("a", 2), ("b", 0)]
+    assert [m.pod.spec.containers[0].resources.limits.get(GPU) for m in then.members] == [
+        None, "8", "8", "2",
+    ]  # fmt: skip
+    assert all(m.pod.gates == (names.GATE,) for m in then.members)
+
+
+def test_no_more_than_the_minimum_is_asked_for() -> None:
+    pods = [member("a", index) for index in range(3)]
+    found = foreseen(view(gang({"a": (2, 3), "b": (1, 1)}, initialized=False), pods))
+    assert found is not None
+    assert found[0] == [("a", 0), ("a", 1), ("b", 0)]
+
+
+def test_where_templates_do_not_tell_nothing_is_foreseen() -> None:
+    pair = gang({"a": (2, 2)}, initialized=False)
+    assert foreseen(view(pair, [])) is not None
+    unmade = view(pair, [])
+    assert foreseen(replace(unmade, cliques={})) is None, "its PodClique is not there yet"
+    assert foreseen(view(pair, [], base_started=False)) is None, "it waits for its base"
+    assert foreseen(view(pair, [], reservation({}))) is None, "it has room already"
+    assert foreseen(view(pair, [member("a", 0, gated=False)])) is None, "it is not at its beginning"
+    held: Json = [{"name": "other.example/gate"}]
+    assert foreseen(unmade, a=spec(schedulingGates=held)) is None, "somebody else holds it back"
+    assert templates.foreseen(unmade, {"a": None}, no_class) is None
+
+
+def test_what_is_foreseen_is_asked_for_like_what_comes() -> None:
+    """Labels aside: those of its set are on a pod, and tell others who it is."""
+    raw = spec(nodeSelector={"disk": "fast"}, priority=7)
+    pods = [msgspec.structs.replace(member("a", i), spec=read(raw)) for i in range(2)]
+    gated: JsonObject = {**raw, "schedulingGates": [{"name": names.GATE}], "hostname": "x"}
+    pods = [msgspec.structs.replace(each, spec=read(gated)) for each in pods]
+    seen = view(gang({"a": (2, 2)}, initialized=False), [])
+    found = templates.foreseen(seen, {"a": read(raw)}, lambda _: 7)
+    assert found is not None
+    asked = asking.request(*found)
+    assert [(w.clique, w.index, w.need) for w in asked.minimum] == [
+        ("a", 0, {GPU: 8, "pods": 1}),
+        ("a", 1, {GPU: 8, "pods": 1}),
+    ]
+    assert asked.minimum[0].constraints.selector == (("disk", "fast"),)
+    assert asked.priority == 7
+
+
+class Town:
+    """A reconciler at work on gangs whose pods never come."""
+
+    def __init__(self, s: Scene, api: FakeApi) -> None:
+        self.s, self.api = s, api
+        self.clock = LeapingClock()
+        self.reconciler = Reconciler(s.client, self.clock, s.caches, lambda: 1, "one")
+        self.version = 50
+
+    def made(self, name: str, gpus: int, pods: int = 1, **more: Json) -> None:
+        """A gang of one clique, of which nothing is there but the PodClique."""
+        clique = f"{name}-a"
+        raw = msgspec.Raw(msgspec.json.encode(spec(gpus, **more)))
+        there = pod_clique(clique, pods)
+        there = msgspec.structs.replace(
+            there,
+            metadata=msgspec.structs.replace(there.metadata, generation=self.version),
+            spec=msgspec.structs.replace(there.spec, pod_spec=raw),
+        )
+        self.s.cliques.observe(encoded(there, self._next()))
+        body = gang_of(name, [f"{clique}-{index}" for index in range(pods)], self._next())
+        group: Json = {
+            "name": clique, "minReplicas": pods,
+            "podReferences": [
+                {"namespace": "default", "name": f"{clique}-{i}"} for i in range(pods)
+            ],
+        }  # fmt: skip
+        body["spec"] = {"podgroups": [group]}
+        body["status"] = {}
+        self.s.gangs.observe(msgspec.json.encode(body))
+
+    def nodes(self, *called: str) -> None:
+        for name in called:
+            self.s.nodes.observe(encoded(node(name), self._next()))
+
+    def told(self, name: str) -> tuple[str, str] | None:
+        """What was said last of the gang."""
+        said = [each for each in self.api.seen if each.path.endswith(f"/{name}/status")]
+        if not said:
+            return None
+        status = PodGangStatus.model_validate(msgspec.json.decode(said[-1].body)["status"])
+        found = condition_of(status.conditions, names.SCHEDULED)
+        return (found.reason, found.message) if found else None
+
+    async def hears(self, name: str, reason: str) -> str:
+        """Wait until this reason is given, and give the message."""
+        await eventually(lambda: (self.told(name) or ("", ""))[0] == reason, f"{name}: {reason}")
+        told = self.told(name)
+        assert told is not None
+        return told[1]
+
+    def _next(self) -> int:
+        self.version += 1
+        return self.version
+
+
+@asynccontextmanager
+async def town(*nodes: str) -> AsyncIterator[Town]:
+    async with scene() as (s, api, _):
+        made = Town(s, api)
+        made.nodes("n1", *nodes)
+        running = asyncio.create_task(made.reconciler.run(2))
+        try:
+            yield made
+        finally:
+            running.cancel()
+            with suppress(asyncio.CancelledError):
+                await running
+
+
+async def test_a_gang_that_will_find_no_room_is_told_before_its_pods_are_there() -> None:
+    async with town() as there:
+        there.made("large", gpus=8, pods=2)
+        message = await there.hears("large", names.REASON_NEVER_FITS)
+        assert f"{GPU}: 16 needed, 8 free, 8 short" in message
+
+
+@pytest.mark.parametrize("after", [pytest.param(0.0, id="soon"), pytest.param(60.0, id="later")])
+async def test_of_two_that_want_the_same_room_the_later_one_is_told(after: float) -> None:
+    """Nothing is reserved for the first: its pods are not there either."""
+    async with town() as there:
+        there.made("first", gpus=8)
+        await there.hears("first", names.REASON_WAITING_FOR_PODS)
+        there.clock.skip(after)
+        there.made("second", gpus=8)
+        message = await there.hears("second", names.REASON_INSUFFICIENT)
+        assert "8 needed, 0 free" in message
+        assert (there.told("first") or ("",))[0] == names.REASON_WAITING_FOR_PODS
+
+
+async def test_who_was_told_of_no_room_hears_when_there_is_some() -> None:
+    async with town() as there:
+        there.made("large", gpus=8, pods=2)
+        await there.hears("large", names.REASON_NEVER_FITS)
+        there.nodes("n2")
+        await there.hears("large", names.REASON_WAITING_FOR_PODS)
+
+
+async def test_a_gang_that_asks_for_less_by_now_is_judged_anew() -> None:
+    async with town() as there:
+        there.made("large", gpus=9)
+        await there.hears("large", names.REASON_NEVER_FITS)
+        there.made("large", gpus=8)
+        await there.hears("large", names.REASON_WAITING_FOR_PODS)
