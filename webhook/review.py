@@ -7,7 +7,7 @@ from typing import Final, cast
 import msgspec
 import orjson
 
-from api.jsons import Json, JsonObject
+from api.jsons import JsonObject
 from policies.admission import Operation, Request, User
 from policies.answers import Allow, Answer, Code, Refuse
 
@@ -30,6 +30,8 @@ _SPREAD: Final = 64 * 1024
 _BLANKS: Final = b" \t\r\n"
 _AS_LISTS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_MARKS: Final = bytes(sorted({*range(256)} - {*b'[]{},"'}))
+_RECORD: Final = b'"managedFields"'
+_TOO_LARGE: Final = f"takes more than {LARGEST_OBJECT >> 20} MiB, which is more than can be stored"
 _REASONS: Final = {
     Code.BAD_REQUEST: "BadRequest",
     Code.FORBIDDEN: "Forbidden",
@@ -66,7 +68,11 @@ class _UserInfo(msgspec.Struct):
     groups: tuple[str, ...] | None = None
 
 
-class _Asked(msgspec.Struct, rename="camel"):
+# An object's fields, each still bytes.
+_Parts = dict[str, msgspec.Raw]
+
+
+class _Head(msgspec.Struct, rename="camel"):
     uid: str
     operation: Operation
     kind: _Kind = msgspec.field(default_factory=_Kind)
@@ -76,8 +82,11 @@ class _Asked(msgspec.Struct, rename="camel"):
     name: str | None = None
     user_info: _UserInfo = msgspec.field(default_factory=_UserInfo)
     dry_run: bool | None = None
-    object: msgspec.Raw = msgspec.Raw(b"null")
-    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Asked(_Head, rename="camel"):
+    object: _Parts | None = None
+    old_object: _Parts | None = None
 
 
 @dataclass(frozen=True)
@@ -88,8 +97,10 @@ class Review:
     fault it has none, and only a refusal can answer it.
     """
 
-    asked: _Asked
+    asked: _Head
     fault: str = ""
+    parts: _Parts | None = None
+    old_parts: _Parts | None = None
 
     @property
     def uid(self) -> str:
@@ -107,7 +118,7 @@ class Review:
             return Unfit(self.fault)
         asked = self.asked
         try:
-            new, old = _object("object", asked.object), _object("old object", asked.old_object)
+            new, old = _object("object", self.parts), _object("old object", self.old_parts)
         except _UnfitObjectError as error:
             return Unfit(str(error))
         return Request(
@@ -124,19 +135,32 @@ class Review:
         )
 
 
+class _Odd(_Head, rename="camel"):
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+
+
 class _Envelope(msgspec.Struct, rename="camel"):
     api_version: str
     kind: str
     request: _Asked
 
 
+class _OddEnvelope(msgspec.Struct, rename="camel"):
+    api_version: str
+    kind: str
+    request: _Odd
+
+
 _DECODER: Final = msgspec.json.Decoder(_Envelope)
+_ODD_DECODER: Final = msgspec.json.Decoder(_OddEnvelope)
+_PARTS: Final = msgspec.json.Decoder(_Parts)
 
 
 def read(body: bytes) -> Review | Unanswerable:
     """Read a review; no bytes make it raise."""
     try:
-        envelope = _DECODER.decode(body)
+        envelope = _opened(body)
     except RecursionError as error:
         return _too_deep(body, error)
     except (msgspec.MsgspecError, ValueError) as error:
@@ -146,7 +170,33 @@ def read(body: bytes) -> Review | Unanswerable:
     uid = envelope.request.uid
     if not uid.isprintable() or not 0 < len(uid) <= LONGEST_UID:
         return Unanswerable(f"request.uid must be 1 to {LONGEST_UID} printable characters")
-    return Review(envelope.request)
+    asked = envelope.request
+    if isinstance(asked, _Asked):
+        return Review(asked, "", asked.object, asked.old_object)
+    faults = (_oddity("object", asked.object), _oddity("old object", asked.old_object))
+    return Review(asked, next(filter(None, faults), ""))
+
+
+def _opened(body: bytes) -> _Envelope | _OddEnvelope:
+    try:
+        return _DECODER.decode(body)
+    except msgspec.ValidationError:
+        # An object that is none can be told of by name, if all else is there.
+        return _ODD_DECODER.decode(body)
+
+
+def _oddity(what: str, raw: msgspec.Raw) -> str:
+    """Say what is wrong with what should be an object; empty if it is one, or none is there."""
+    text = bytes(raw)
+    if text[:1] in (b"{", b"n"):
+        return ""
+    if fault := size_fault(text, DEEPEST, MOST_VALUES):
+        return f"the {what} {fault}"
+    try:
+        orjson.loads(text)
+    except ValueError as error:
+        return f"the {what} is not JSON: {error}"
+    return f"the {what} is not a JSON object"
 
 
 def _too_deep(body: bytes, error: RecursionError) -> Review | Unanswerable:
@@ -164,20 +214,39 @@ class _UnfitObjectError(Exception):
     """The message says what is wrong with an object."""
 
 
-def _object(what: str, raw: msgspec.Raw) -> JsonObject | None:
+def _object(what: str, parts: _Parts | None) -> JsonObject | None:
     """Give the object, or None where there is none.
 
     Its size is looked at first: reading what is too full takes longer than there is time for.
     """
-    if not is_plainly_fit(raw) and (fault := size_fault(bytes(raw), DEEPEST, MOST_VALUES)):
+    if parts is None:
+        return None
+    if sum(map(len, parts.values())) > LARGEST_OBJECT:
+        raise _UnfitObjectError(f"the {what} {_TOO_LARGE}")
+    text = _without_record(parts)
+    if not is_plainly_fit(text) and (fault := size_fault(text, DEEPEST, MOST_VALUES)):
         raise _UnfitObjectError(f"the {what} {fault}")
     try:
-        found = cast("Json", orjson.loads(memoryview(raw)))
+        return cast("JsonObject", orjson.loads(text))
     except ValueError as error:
         raise _UnfitObjectError(f"the {what} is not JSON: {error}") from error
-    if found is not None and not isinstance(found, dict):
-        raise _UnfitObjectError(f"the {what} is not a JSON object")
-    return found
+
+
+def _without_record(parts: _Parts) -> bytes:
+    """Put an object's fields together again, without the record of who owns which of them.
+
+    That is half of most objects, and there is no rule about it.
+    """
+    metadata = parts.get("metadata")
+    if metadata is None or _RECORD not in memoryview(metadata).tobytes():
+        return msgspec.json.encode(parts)
+    try:
+        kept = _PARTS.decode(metadata)
+    except (msgspec.MsgspecError, ValueError):
+        # Whoever reads all of it says what is wrong.
+        return msgspec.json.encode(parts)
+    kept.pop("managedFields", None)
+    return msgspec.json.encode({**parts, "metadata": kept})
 
 
 def write(uid: str, answer: Answer) -> bytes:
@@ -202,17 +271,17 @@ def write(uid: str, answer: Answer) -> bytes:
     return orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
 
 
-def is_plainly_fit(raw: msgspec.Raw) -> bool:
+def is_plainly_fit(text: bytes) -> bool:
     """Tell at a glance that an object is neither too deep nor too full; False may mean either.
 
     Spread over lines, what is in 64 lists and objects has 64 spaces before it. To look for them
     takes a quarter of the time that a close look does.
     """
     # A value takes a comma or a bracket beside itself, so nothing so short holds too many.
-    if len(raw) > _SPREAD:
+    if len(text) > _SPREAD:
         return False
     try:
-        return _DEEP not in msgspec.json.format(raw, indent=1)
+        return _DEEP not in msgspec.json.format(text, indent=1)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return False
 
@@ -224,7 +293,7 @@ def size_fault(text: bytes, levels: int, most: int) -> str:
     no depth nests calls as deep. Text that is no JSON may be taken for any size.
     """
     if len(text) > LARGEST_OBJECT:
-        return f"takes more than {LARGEST_OBJECT >> 20} MiB, which is more than can be stored"
+        return _TOO_LARGE
     opened = text.count(b"[") + text.count(b"{")
     # Strings may hold brackets and commas too, so these say no more than that there is no fault.
     full, deep = opened + text.count(b",") > most, opened > levels
