@@ -10,7 +10,10 @@ from pydantic_core import ErrorDetails
 
 from api.jsons import Json, JsonObject
 from api.models import Model
+from api.podcliqueset import PodCliqueSetSpec
+from api.topology import ClusterTopologyBindingSpec
 from policies import reading, syntax
+from policies.model_glance import Glance
 from policies.problems import Problem
 from policies.rules import MOST_FOUND
 
@@ -20,6 +23,9 @@ OPAQUE: Final = frozenset(("podSpec", "templateSpec", "metrics"))
 
 # More than any list or object may hold: what comes after is too much whatever it is.
 MOST_READ: Final = 256
+
+_GLANCED: Final[tuple[type[Model], ...]] = (PodCliqueSetSpec, ClusterTopologyBindingSpec)
+_GLANCES: Final = {spec: Glance(spec) for spec in _GLANCED}
 
 
 def misfits(raw: JsonObject, spec: type[Model]) -> list[Problem]:
@@ -59,6 +65,9 @@ def _spec(raw: Json, spec: type[Model]) -> list[Problem]:
         # All of it, since text that cannot be written cannot be read either, wherever it is; and
         # what can be does not nest too deep for what follows.
         orjson.dumps(raw)
+        glance = _GLANCES.get(spec)
+        if glance and glance.fits(raw):
+            return []
         # Through text, because only there strict reading takes an enum by its value. Strict, as
         # the API server is: "3" is no number.
         spec.model_validate_json(orjson.dumps(_without_opaque(raw)), strict=True)

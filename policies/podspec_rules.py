@@ -179,8 +179,12 @@ RULES: Final[tuple[Rule[Case], ...]] = (
 
 
 def _variables(path: str, variables: list[Json]) -> Iterator[Problem]:
+    names = reading.names(variables)
+    readable = [name for name in names if name is not None]
+    if len(set(readable)) == len(readable) and all(map(syntax.is_variable, readable)):
+        return
     seen: set[str] = set()
-    for i, name in enumerate(reading.names(variables)):
+    for i, name in enumerate(names):
         if name is None:
             continue
         if not syntax.is_variable(name):

@@ -54,9 +54,16 @@ def listed(value: Json, most: int) -> list[tuple[int, str]]:
 
 def names(value: Json) -> list[str | None]:
     """Give the name of each thing in a list, up to the first that are far too many."""
+    if not isinstance(value, list):
+        return []
+    # As `name` reads them, spelled out here: half of all names are read by this line.
     return [
-        name(item.get("name")) if isinstance(item, dict) else None
-        for item in items(value)[:MOST_NAMED]
+        found
+        if isinstance(item, dict)
+        and isinstance(found := item.get("name"), str)
+        and len(found) <= syntax.LONGEST_NAME
+        else None
+        for item in value[:MOST_NAMED]
     ]
 
 

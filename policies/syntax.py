@@ -1,6 +1,7 @@
 """How Kubernetes spells names, keys and values, as far as a set's author writes them."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 LABEL_RULE: Final = "use 1 to 63 of a-z, 0-9 and '-', with a letter or digit first and last"
@@ -45,6 +46,8 @@ def is_value(value: str) -> bool:
     return value == "" or _WORD.fullmatch(value) is not None
 
 
+# The same few names are in all containers of a cluster.
+@lru_cache(maxsize=2048)
 def is_variable(name: str) -> bool:
     """Tell whether it can be the name of an environment variable."""
     return _VARIABLE.fullmatch(name) is not None and name != "." and not name.startswith("..")
