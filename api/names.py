@@ -53,6 +53,8 @@ GANG_LABEL: Final = "penstock.dev/gang"
 GANG_SIZE_LABEL: Final = "penstock.dev/gang-size"
 GANG_MINIMUM_LABEL: Final = "penstock.dev/gang-min-available"
 QUEUE_LABEL: Final = "penstock.dev/queue"
+# KAI's word for the same, which its manifests already have.
+KAI_QUEUE_LABEL: Final = "kai.scheduler/queue"
 TOPOLOGY_LABEL: Final = "penstock.dev/topology"
 TOPOLOGY_LEVEL_LABEL: Final = "penstock.dev/topology-level"
 # On the PodGang of a plain gang: the index of each pod it refers to. Only gangs writes it.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from api.jsons import JsonObject
@@ -45,6 +46,7 @@ class Request:
     name: str = ""
     user: User = User()
     dry_run: bool = False
+    now: datetime | None = None
 
 
 Judge = Callable[[Policy, Known, Request], Answer]

@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from api.jsons import JsonObject
 from policies import problems
+from policies.findings import Finding
 from policies.problems import Problem
 
 
@@ -25,6 +26,7 @@ class Allow:
 
     patch: tuple[JsonObject, ...] = ()
     warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Refuse:
     code: Code
     message: str
     problems: tuple[Problem, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 Answer = Allow | Refuse

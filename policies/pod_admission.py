@@ -1,8 +1,12 @@
 """A pod that is created: marked, if it belongs to a gang; refused, if its gang could never run."""
 
-from policies import marking, pod_claims, pod_rules
+from dataclasses import replace
+
+from policies import evaluating, marking, pod_claims, pod_rules, reading
 from policies.admission import Operation, Request, astray
 from policies.answers import Allow, Answer, invalid
+from policies.evaluating import Subject
+from policies.findings import Finding
 from policies.known import Known
 from policies.pod_claims import Bystander
 from policies.pod_rules import Case
@@ -23,7 +27,25 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
     if isinstance(claim, Problem):
         return invalid("Pod", [claim])
     case = Case(claim, policy, known)
-    found = pod_rules.check(case)
+    findings = _findings(case, request)
+    found = [*pod_rules.check(case), *evaluating.enforced(findings)]
     if found:
-        return invalid("Pod", found)
-    return Allow(marking.patch(case), marking.warnings(case))
+        return replace(invalid("Pod", found), findings=findings)
+    warnings = (*evaluating.warned(findings), *marking.warnings(case))
+    return Allow(marking.patch(case), warnings, findings)
+
+
+def _findings(case: Case, request: Request) -> tuple[Finding, ...]:
+    """Hold a plain gang's pod against the policy; a set's was, when its set was."""
+    if not case.claim.is_plain or not case.is_ours:
+        return ()
+    metadata = reading.mapping(reading.mapping(request.object).get("metadata"))
+    subject = Subject(
+        request.namespace or reading.text(metadata.get("namespace")) or "",
+        request.name or reading.text(metadata.get("name")) or "",
+        reading.mapping(metadata.get("labels")),
+        (("spec", case.claim.spec),),
+        user=request.user if request.user.name else None,
+        now=request.now,
+    )
+    return tuple(evaluating.evaluate(case.policy, case.known, subject))

@@ -1,12 +1,24 @@
 """A PodCliqueSet that is created or changed: its defaults filled in, and held against the rules."""
 
+from dataclasses import replace
 from typing import Final
 
 from api.jsons import JsonObject
 from api.podcliqueset import PodCliqueSetSpec
-from policies import parsing, podcliqueset_defaults, podcliqueset_view, ratchet, rulebook, rules
-from policies.admission import Operation, Request, astray, is_leaving
+from policies import (
+    evaluating,
+    parsing,
+    podcliqueset_defaults,
+    podcliqueset_view,
+    ratchet,
+    reading,
+    rulebook,
+    rules,
+)
+from policies.admission import Operation, Request, User, astray, is_leaving
 from policies.answers import Allow, Answer
+from policies.evaluating import Subject
+from policies.findings import Finding
 from policies.known import Known
 from policies.podcliqueset_changes import Change
 from policies.podcliqueset_view import Case
@@ -40,15 +52,37 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
             return []
         # In the places of the new set, so that what only moved is found where it is now.
         moved = podcliqueset_view.in_order_of(before, filled.object)
-        return _problems(moved, Case(podcliqueset_view.view(moved), policy, known, is_new=False))
+        its = Case(podcliqueset_view.view(moved), policy, known, is_new=False)
+        # Who may not submit may not change what another submitted either, only let it be.
+        same = moved.get("spec") == filled.object.get("spec")
+        asking = request if same else replace(request, user=User())
+        broken = evaluating.enforced(findings_of(moved, its, asking))
+        return [*_problems(moved, its), *broken]
 
-    return ratchet.answered(
+    findings = findings_of(filled.object, case, request)
+    answer = ratchet.answered(
         KIND,
         filled.object,
-        [*changed, *_problems(filled.object, case)],
+        [*changed, *_problems(filled.object, case), *evaluating.enforced(findings)],
         problems_before,
-        lambda: Allow(patch, _warnings(case)),
+        lambda: Allow(patch, (*evaluating.warned(findings), *_warnings(case))),
     )
+    return replace(answer, findings=tuple(findings)) if findings else answer
+
+
+def findings_of(raw: JsonObject, case: Case, request: Request) -> list[Finding]:
+    """Hold a set against what the cluster's owners ask of sets."""
+    metadata = reading.mapping(raw.get("metadata"))
+    subject = Subject(
+        request.namespace or reading.text(metadata.get("namespace")) or "",
+        case.set.name or "",
+        reading.mapping(metadata.get("labels")),
+        tuple((clique.pod_path, clique.pod) for clique in case.set.cliques),
+        case.set,
+        request.user if request.user.name else None,
+        request.now,
+    )
+    return evaluating.evaluate(case.policy, case.known, subject)
 
 
 def _problems(raw: JsonObject, case: Case) -> list[Problem]:

@@ -1,24 +1,18 @@
 """The policy: what a cluster's owners decide about gangs, and what holds if they decide nothing."""
 
-from typing import Annotated, Final, Literal
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, field_validator, model_validator
 
 from api import names
 from api.models import LongName
 from policies import syntax
+from policies.policy_checks import MOST_CHECKS, Exemption, PodCheck
+from policies.policy_queues import MOST_QUEUES, Mode, PolicyModel, Queue
 
 API_VERSION: Final = "policy.penstock.dev/v1"
 KIND: Final = "GangPolicy"
-
-
-class PolicyModel(BaseModel):
-    """A piece of the policy file. An unknown key is a mistake, never a thing to overlook."""
-
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
-    )
 
 
 class TopologyPolicy(PolicyModel):
@@ -84,6 +78,23 @@ class Policy(PolicyModel):
     mnnvl: MnnvlPolicy = MnnvlPolicy()
     pods: PodPolicy = PodPolicy()
     managed_resources: ProtectionPolicy = ProtectionPolicy()
+    mode: Annotated[
+        Mode, Field(description="What comes of a broken rule that has no mode of its own.")
+    ] = Mode.ENFORCE
+    unmatched_namespaces: Annotated[
+        Literal["allow", "deny"],
+        Field(description="Whether gangs may be where no queue is for them, if there are queues."),
+    ] = "allow"
+    queues: Annotated[list[Queue], Field(max_length=MOST_QUEUES)] = []
+    rules: Annotated[list[PodCheck], Field(max_length=MOST_CHECKS)] = []
+    exemptions: Annotated[list[Exemption], Field(max_length=MOST_CHECKS)] = []
+
+    @model_validator(mode="after")
+    def _names_are_told_apart(self) -> Self:
+        _no_two("queues", [queue.name for queue in self.queues])
+        _no_two("rules", [rule.id for rule in self.rules])
+        _no_two("exemptions", [exemption.id for exemption in self.exemptions])
+        return self
 
     @field_validator("scheduler_names")
     @classmethod
@@ -104,6 +115,12 @@ class Policy(PolicyModel):
     def ours(self, written: str) -> bool:
         """Whether pods with this schedulerName are gangs of ours."""
         return self.scheduler_of(written) in self.schedulers
+
+
+def _no_two(what: str, names_there: Sequence[str]) -> None:
+    for i, name in enumerate(names_there):
+        if name in names_there[:i]:
+            raise ValueError(f"{what}[{i}]: {name!r} is there already")
 
 
 BUILT_IN: Final = Policy()

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from policies.admission import Request
@@ -43,12 +44,18 @@ class Answering:
     """
 
     def __init__(
-        self, policy: Policy, known: Known, metrics: Metrics, clock: Callable[[], float]
+        self,
+        policy: Policy,
+        known: Known,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        now: Callable[[], datetime] | None = None,
     ) -> None:
         self._policy = policy
         self._known = known
         self._metrics = metrics
         self._turnstile = Turnstile(clock)
+        self._now = now
         self.clock: Final = clock
 
     def rejected(self, route: Route, reply: Reply) -> Reply:
@@ -83,7 +90,7 @@ class Answering:
             meters.shed.inc()
             return route.crowded, Decision.SHED
         try:
-            request = asked.request()
+            request = asked.request(self._now() if self._now is not None else None)
             if isinstance(request, Unfit):
                 return Refuse(Code.INVALID, request.message), Decision.REFUSE
             return self._judged(route, request, meters)

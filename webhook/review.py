@@ -2,6 +2,7 @@
 
 import base64
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, cast
 
 import msgspec
@@ -112,8 +113,8 @@ class Review:
         """Whether nothing will be stored, whatever is answered."""
         return bool(self.asked.dry_run)
 
-    def request(self) -> Request | Unfit:
-        """Give what is asked, objects and all."""
+    def request(self, now: datetime | None = None) -> Request | Unfit:
+        """Give what is asked, objects and all, and when."""
         if self.fault:
             return Unfit(self.fault)
         asked = self.asked
@@ -132,6 +133,7 @@ class Review:
             name=asked.name or "",
             user=User(asked.user_info.username, asked.user_info.groups or ()),
             dry_run=self.dry_run,
+            now=now,
         )
 
 

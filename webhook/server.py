@@ -112,6 +112,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         # Plain, not an Event: it is set in a signal handler, where a lock may deadlock.
         self._draining = False
         self.clock = clock.monotonic
+        self._now = clock.now
         self.drain_seconds = settings.drain_seconds
         super().__init__()
 
@@ -149,7 +150,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         """Make the WSGI application."""
         source, known = self._foundation.source, self._knowledge or NOTHING
         self._metrics.policy.labels(source.revision, source.origin).set(1)
-        answering = Answering(source.policy, known, self._metrics, self.clock)
+        answering = Answering(source.policy, known, self._metrics, self.clock, self._now)
         app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
         # What is there now stays: looking through it for garbage would make some reviews wait for
         # tens of milliseconds, and make copies of memory that worker and master share.
