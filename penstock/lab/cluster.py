@@ -185,6 +185,7 @@ async def _started(plan: Plan, state: LabState, command: Command, host: Host) ->
     access = credentials.load(folder.kubeconfig, None, host.clock, {})
     async with Client(access, "lab", host.clock) as client:
         await populate(client, plan.spec, host.clock, host.reporter)
+    records = await starting.mended(plan, records, host.run)
     starting.check(plan, records)
     finished = state.with_daemons(records, complete=True)
     finished = finished.model_copy(update={"binaries": dict(plan.binaries)})

@@ -51,6 +51,18 @@ async def start(plan: Plan, command: Command, run: Run) -> dict[str, Record]:
     return running
 
 
+async def mended(plan: Plan, records: Mapping[str, Record], run: Run) -> dict[str, Record]:
+    """Return the daemons again, with those started anew that have ended since.
+
+    An API server that was long in coming back costs controllers their lease, and they end by that
+    some seconds after they were seen to run.
+    """
+    if not daemons.dead(records):
+        return dict(records)
+    await asyncio.to_thread(prepare_again, plan)
+    return await start(plan, kwokctl.start_command(plan), run)
+
+
 def check(plan: Plan, records: Mapping[str, Record]) -> None:
     """Raise LabError if a daemon has ended meanwhile or runs without a flag that was asked for."""
     for component in daemons.dead(records):
