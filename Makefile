@@ -8,12 +8,18 @@ BIN := $(VENV)/bin
 LAB ?= demo
 # Most cluster tests wait more than they work, so a third process pays also on two cores.
 WORKERS ?= 3
+# How many chaos runs, and the first one's seed; minutes, nodes and sets of a soak.
+RUNS ?= 10
+SEED ?= 1
+MINUTES ?= 30
+NODES ?= 10000
+SETS ?= 1000
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds vectors binaries lint test test-fast test-long rolls demo demo-down
+.PHONY: help setup lock crds vectors binaries lint test test-fast test-long rolls chaos soak demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -66,6 +72,12 @@ test-long: $(STAMP) binaries ## Run the tests that take too long for every chang
 
 rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
 	@$(BIN)/python -m tests.rolls $(ARGS)
+
+chaos: $(STAMP) binaries ## Let everything fail while sets are at work, and judge the audit log (about 20 s a run)
+	@$(BIN)/python -m tests.chaos --runs $(RUNS) --seed $(SEED) $(ARGS)
+
+soak: $(STAMP) binaries ## Run a big cluster under churn and watch memory and latencies (about 45 minutes)
+	@$(BIN)/python -m tests.chaos.soak --minutes $(MINUTES) --nodes $(NODES) --sets $(SETS) $(ARGS)
 
 demo: $(STAMP) ## Start a lab with Penstock, run an example in it and show it as a tree
 	@$(BIN)/penstock demo --name $(LAB)

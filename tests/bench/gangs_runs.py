@@ -169,11 +169,11 @@ class Site:
         return found
 
     def _cpu(self) -> dict[str, float]:
-        return {name: sum(map(_used, _family(pid))) for name, pid in self.processes().items()}
+        return {name: sum(map(_used, family(pid))) for name, pid in self.processes().items()}
 
     def _memory(self) -> dict[str, float]:
         return {
-            name: sum(p.memory_full_info().pss for p in _family(pid)) / (1 << 20)
+            name: sum(p.memory_full_info().pss for p in family(pid)) / (1 << 20)
             for name, pid in self.processes().items()
         }
 
@@ -188,7 +188,8 @@ def _at(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
-def _family(pid: int) -> list[psutil.Process]:
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all below it; nothing if it is gone."""
     try:
         process = psutil.Process(pid)
         return [process, *process.children(recursive=True)]

@@ -26,6 +26,14 @@ def there(state: State) -> set[tuple[str, str, str, str]]:
     return found
 
 
+def within(state: State, space: str) -> State:
+    """Leave out what is in other namespaces."""
+    return {
+        kind: [each for each in objects if _name(each)[0] in (space, "")]
+        for kind, objects in state.items()
+    }
+
+
 def settled(state: State, at: float) -> Iterator[Finding]:
     """Every gang is whole and at rest, and holds nothing it does not use."""
     pods = [things.pod(each) for each in state.get("pods", ())]

@@ -103,6 +103,12 @@ def read(lines: Iterable[bytes]) -> Log:
     return Log(tuple(_ordered(found)), tuple(sorted(starts)))
 
 
+def within(log: Log, space: str) -> Log:
+    """Leave out what is in other namespaces, but for leases."""
+    kept = [w for w in log.writes if w.namespace in (space, "") or w.resource == "leases"]
+    return replace(log, writes=tuple(kept))
+
+
 def _whole(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Split off half a line, with no end, that stands before the first line of a new process."""
     for line in lines:

@@ -27,9 +27,16 @@ class Verdict:
     figures: dict[str, float]
 
 
-def check(lines: Iterable[bytes], state: State, *, at_rest: bool = True) -> Verdict:
-    """Judge every instant, and the end; with `at_rest`, also that all has come about."""
+def check(
+    lines: Iterable[bytes], state: State, space: str = "", *, at_rest: bool = True
+) -> Verdict:
+    """Judge every instant, and the end; with `at_rest`, also that all has come about.
+
+    With a namespace, only what is in it counts, and what is in none.
+    """
     log = audit_log.read(lines)
+    if space:
+        log, state = audit_log.within(log, space), audit_final.within(state, space)
     end = max((write.at for write in log.writes), default=0.0)
     times = Times(log.starts, audit_final.faults(log.writes, end))
     room, pace = RoomKept(), Pace(times)
@@ -74,11 +81,13 @@ def run(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("log", type=Path)
     parser.add_argument("state", type=Path)
+    parser.add_argument("--namespace", default="", help="judge nothing outside of it")
     options = parser.parse_args(arguments)
     log: Path = options.log
     state: Path = options.state
     with log.open("rb") as lines:
-        verdict = check(lines, msgspec.json.decode(state.read_bytes(), type=dict))
+        found = msgspec.json.decode(state.read_bytes(), type=dict)
+        verdict = check(lines, found, options.namespace)
     for finding in verdict.findings:
         sys.stdout.write(f"{finding.rule}: {finding.what}: {finding.why}\n")
     sys.stdout.write(f"{len(verdict.findings)} findings; {verdict.figures}\n")

@@ -14,6 +14,7 @@ from penstock.lab import cluster as labs
 from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
+from tests.chaos.stage import AUDIT
 from tests.support.installed import Installed, installed
 from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, Kubectl, connect, namespace
@@ -31,7 +32,10 @@ EAGER = (
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """A lab of 40 nodes with 8 GPUs each in 20 racks, gone when the session is."""
-    spec = LabSpec(fresh_name(), nodes=40, gpus=8, topology="zone=2,block=2,rack=5", settings=EAGER)
+    spec = LabSpec(
+        fresh_name(), nodes=40, gpus=8, topology="zone=2,block=2,rack=5",
+        audit=True, settings=(*EAGER, AUDIT),
+    )  # fmt: skip
     yield from _while_up(spec)
 
 

@@ -1,0 +1,109 @@
+"""What stands between controllers and the API server: ambushes on writes, and bad weather."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from tests.chaos.actors import Actor
+from tests.chaos.proxy import WRITES, Head, Trouble
+
+Act: TypeAlias = Callable[[Actor, bytes], Awaitable[None]]
+Kind: TypeAlias = Callable[[Head], bool]
+
+
+def writes(head: Head) -> bool:
+    """Any write that is about gangs; renewing a lease is not."""
+    return head.method in WRITES and "/leases" not in head.path and "/events" not in head.path
+
+
+def lifts(head: Head) -> bool:
+    where = head.path
+    return head.method == "PATCH" and "/pods/" in where and not where.endswith("/status")
+
+
+def reserves(head: Head) -> bool:
+    where = head.path
+    return head.method in ("POST", "PATCH") and "/reservations" in where and "/status" not in where
+
+
+def begins(head: Head) -> bool:
+    where = head.path
+    return head.method == "PATCH" and "/reservations/" in where and where.endswith("/status")
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "write": writes,
+    "lift": lifts,
+    "reserve": reserves,
+    "begin": begins,
+}
+
+
+@dataclass
+class Ambush:
+    """Acts once, on the n-th write of a kind by a component: before it is passed on, or after."""
+
+    component: str
+    kind: Kind
+    count: int
+    act: Act
+    early: bool
+    sprung: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def meets(self, actor: Actor, head: Head, *, early: bool) -> bool:
+        """Count a request; whether it is the one."""
+        if self.early != early or actor.component != self.component or not self.kind(head):
+            return False
+        self.count -= 1
+        return self.count == 0
+
+
+class Meddler:
+    """All ambushes that wait, and how many requests go wrong meanwhile."""
+
+    def __init__(self) -> None:
+        self._ambushes: list[Ambush] = []
+        self._weather: tuple[float, tuple[Trouble, ...], random.Random] | None = None
+
+    @contextmanager
+    def ambush(self, ambush: Ambush) -> Iterator[asyncio.Event]:
+        """Lie in wait for as long as the context lasts."""
+        self._ambushes.append(ambush)
+        try:
+            yield ambush.sprung
+        finally:
+            self._ambushes.remove(ambush)
+
+    @asynccontextmanager
+    async def weather(
+        self, share: float, faults: tuple[Trouble, ...], chance: random.Random
+    ) -> AsyncIterator[None]:
+        """Have this share of requests go wrong in one of these ways."""
+        self._weather = share, faults, chance
+        try:
+            yield
+        finally:
+            self._weather = None
+
+    async def before(self, actor: Actor, head: Head, body: bytes) -> Trouble | None:
+        """Spring what lies in wait for this request, and choose what becomes of it."""
+        await self._spring(actor, head, body, early=True)
+        if self._weather is None:
+            return None
+        share, faults, chance = self._weather
+        return chance.choice(faults) if chance.random() < share else None
+
+    async def after(self, actor: Actor, head: Head) -> None:
+        """Spring what lies in wait for this write to have happened."""
+        await self._spring(actor, head, b"", early=False)
+
+    async def _spring(self, actor: Actor, head: Head, body: bytes, *, early: bool) -> None:
+        for each in list(self._ambushes):
+            if each.meets(actor, head, early=early):
+                try:
+                    await each.act(actor, body)
+                finally:
+                    each.sprung.set()

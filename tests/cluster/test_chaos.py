@@ -1,0 +1,36 @@
+"""A few runs of what `make chaos` makes hundreds of."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.mutations import EXPECTED
+from tests.chaos.running import Script, run
+from tests.chaos.stage import staged
+from tests.support.installed import Installed
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
+
+
+async def test_two_short_runs_leave_nothing_to_find(installed: Installed, tmp_path: Path) -> None:
+    async with staged(installed.lab, installed.installation, tmp_path) as stage:
+        for seed, fault in ((11, "late-write"), (12, "kill-gangs")):
+            script = Script(seed, (fault,), sets=2, acts=2, folder=tmp_path)
+            result = await run(stage, script)
+            assert (result.trouble, result.findings) == ("", [])
+            assert result.figures["lifts"] > 0
+
+
+@pytest.mark.long
+async def test_what_is_forbidden_is_found_when_it_is_done(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """Else runs without findings would say nothing."""
+    async with staged(installed.lab, installed.installation, tmp_path) as stage:
+        for seed, (mutation, rule) in enumerate(EXPECTED.items()):
+            script = Script(
+                seed, (), sets=2, acts=0, mutation=mutation, folder=tmp_path, at_rest=False
+            )
+            result = await run(stage, script)
+            assert result.trouble == ""
+            assert rule in {finding.rule for finding in result.findings}, mutation
