@@ -69,6 +69,8 @@ STARTUP_ANNOTATION: Final = "penstock.dev/startup"
 REPLICAS_ANNOTATION: Final = "penstock.dev/replicas"
 REPLICAS_OF_TEMPLATE: Final = "template"
 READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
+# On a pod that was let go without its gang, in an emergency: when. Nobody takes such a pod back.
+RELEASED_ANNOTATION: Final = "penstock.dev/released"
 # On sets and gangs: over which level of the network the replicas of a set keep apart.
 SPREAD_ANNOTATION: Final = "penstock.dev/spread"
 # On PodCliques: our hash of the template they have, whatever the label of that template says.

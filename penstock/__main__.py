@@ -77,6 +77,17 @@ COMMANDS: Final = (
         "Show a set as a tree of gangs, groups, cliques and pods.",
         ("penstock tree chat", "kubectl penstock tree chat --namespace team-a"),
     ),
+    Entry(
+        "release",
+        "penstock.release:release",
+        "In an emergency, let gated pods go without their gangs.",
+        (
+            "penstock release --all                            # shows what would be lifted",
+            "penstock release --all --yes",
+            "kubectl penstock release --namespace team-a --yes",
+            "penstock release chat --namespace team-a --yes    # a set or a gang",
+        ),
+    ),
 )
 
 app = group(

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from api.streams import Pod
+from controller.gangs import freeing
 from controller.gangs.views import GangView, Member, Reservation
 
 PATIENCE: Final = timedelta(seconds=30)  # for a pod to be bound, however few there are
@@ -81,8 +82,8 @@ def verdict(pod: Pod) -> str:
 
 
 def comes_again(pod: Pod) -> bool:
-    """Whether somebody makes another when it is deleted."""
-    return bool(pod.metadata.controller_uid)
+    """Whether it may be taken back: somebody makes another, and no person let this one go."""
+    return bool(pod.metadata.controller_uid) and not freeing.is_free(pod)
 
 
 def blame(members: Sequence[Member]) -> str:

@@ -246,3 +246,16 @@ def test_no_deadline_that_has_passed_is_waited_for() -> None:
     held = seen([member("a", 0), member("a", 1)], reservation(TWO, State.HELD, LATE))
     assert next_deadline(held, NOW) == LATE
     assert next_deadline(seen([bound(0)], reservation(TWO, State.BOUND)), NOW) is None
+
+
+def test_a_pod_that_was_set_free_is_never_taken_back() -> None:
+    """It may run by now, without its gang and where nobody planned it."""
+    free = {names.RELEASED_ANNOTATION: timestamp(NOW)}
+    pod = stuck(1)
+    pod = msgspec.structs.replace(
+        pod, metadata=msgspec.structs.replace(pod.metadata, annotations=free)
+    )
+    assert isinstance(next_step(seen([bound(0), stuck(1)], begun()), NOW), Repair)
+    assert isinstance(next_step(seen([bound(0), pod], begun()), NOW), Wait)
+    step = next_step(seen([pod], rolled_back(TWO, timestamp(LATE))), NOW)
+    assert step == Trim(rolled_back(TWO, timestamp(LATE)), frozenset(TWO))

@@ -1,0 +1,181 @@
+"""`penstock release`: breaks the glass, and lets gated pods go without their gangs."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+import typer
+
+from api import exits, names
+from api.jsons import JsonObject
+from api.streams import Pod
+from controller import pace
+from controller.gangs import freeing
+from kube import credentials
+from kube.client import Client
+from kube.clock import Clock, SystemClock
+from kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
+from kube.resources import PODS, Resource
+from penstock.lab.cli import run_to_end
+from penstock.releasing import Batch, Scope, batches, counted, still_held
+
+NAMESPACE: Final = "default"
+AT_ONCE: Final = 16
+TRIES: Final = 5  # for a pod that others write at the same time
+REVIEWS: Final = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview",
+    namespaced=False,
+)  # fmt: skip
+
+Say = Callable[[str], None]
+
+
+class _Verdict(msgspec.Struct, frozen=True):
+    allowed: bool = False
+
+
+class _Review(msgspec.Struct):
+    status: _Verdict = _Verdict()
+
+
+@dataclass
+class Tally:
+    """How far a release has come."""
+
+    lifted: int = 0
+    passed: int = 0
+    """Pods that somebody else lifted or deleted meanwhile."""
+    refused: list[str] = field(default_factory=list)
+
+
+def release(
+    name: Annotated[str, typer.Argument(help="Only the pods of this set or gang.")] = "",
+    *,
+    everything: Annotated[
+        bool, typer.Option("--all", help="The gated pods of all namespaces.")
+    ] = False,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Only pods in this namespace.")
+    ] = "",
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do it; without this, what would be done is shown.")
+    ] = False,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
+    ] = None,
+    context: Annotated[str | None, typer.Option(help="Which context of the kubeconfig.")] = None,
+) -> None:
+    """Let gated pods go at once, without waiting for room for their gangs.
+
+    Takes the gate penstock.dev/gang off, and no other. kube-scheduler then binds each pod by
+    itself: gangs may start in part, apart from each other, and out of order. It needs the verb
+    lift on schedulinggates.penstock.dev, granted cluster-wide. Running pods are not touched; pods
+    that are made later are gated as ever.
+    """
+    if everything == bool(name or namespace):
+        typer.echo(
+            "penstock release: say what to release: --all, --namespace NAMESPACE, or NAME (see "
+            "--help)",
+            err=True,
+        )
+        sys.exit(exits.BAD_SETTINGS)
+    scope = Scope(None if everything else namespace or NAMESPACE, name)
+
+    async def work() -> bool:
+        clock = SystemClock()
+        found = credentials.load(kubeconfig, context, clock, os.environ)
+        async with Client(found, "release", clock) as client:
+            return await carry_out(client, clock, scope, typer.echo, sure=yes)
+
+    if not run_to_end("release", work()):
+        sys.exit(exits.UNEXPECTED)
+
+
+async def carry_out(client: Client, clock: Clock, scope: Scope, say: Say, *, sure: bool) -> bool:
+    """Lift what is meant, or show it if not `sure`; returns whether nothing was refused."""
+    pods = (await client.list_pages(PODS, Pod, scope.namespace)).items
+    found = batches(pods, scope)
+    total = sum(len(batch.pods) for batch in found)
+    if not total:
+        say(f"No pod {scope.text} waits behind the gate {names.GATE}.")
+        return True
+    for gate in still_held(found):
+        say(f"Some of these wait behind {gate} as well, and go on doing so.")
+    if not sure:
+        for batch in found:
+            say(f"would lift {batch.text}")
+        what = f"{counted(total)} of {counted(len(found), 'gang')}"
+        say(f"{what} would be lifted. Nothing was changed; add --yes to lift them.")
+        return True
+    await _see_that_we_may(client)
+    tally = Tally()
+    for batch in found:
+        await _lift_all(client, clock, batch, tally)
+        done = tally.lifted + tally.passed + len(tally.refused)
+        say(f"lifted {batch.title}: {counted(len(batch.pods))} ({done} of {total})")
+    for line in tally.refused:
+        typer.echo(f"not lifted: {line}", err=True)
+    gone = f", {tally.passed} were lifted or deleted by others" if tally.passed else ""
+    left = f", {len(tally.refused)} refused" if tally.refused else ""
+    say(f"{counted(tally.lifted)} lifted{gone}{left}.")
+    return not tally.refused
+
+
+async def _see_that_we_may(client: Client) -> None:
+    """Ask first, as the guard will: halfway through is no time to learn of it."""
+    asked: JsonObject = {
+        "group": names.GROUP, "resource": names.GATES_RESOURCE, "verb": names.LIFT_VERB,
+    }  # fmt: skip
+    body: JsonObject = {
+        "apiVersion": REVIEWS.api_version,
+        "kind": REVIEWS.kind,
+        "spec": {"resourceAttributes": asked},
+    }
+    answer = msgspec.json.decode(await client.create(REVIEWS, body), type=_Review)
+    if not answer.status.allowed:
+        right = f"{names.LIFT_VERB} on {names.GATES_RESOURCE}.{names.GROUP}"
+        line = (
+            f"it takes the verb {right}, granted cluster-wide, which you lack: nothing was lifted"
+        )
+        raise Forbidden(403, "Forbidden", line)
+
+
+async def _lift_all(client: Client, clock: Clock, batch: Batch, tally: Tally) -> None:
+    requests = [partial(lift, client, clock, pod, tally) for pod in batch.pods]
+    await pace.all_of(requests, AT_ONCE)
+
+
+async def lift(client: Client, clock: Clock, pod: Pod, tally: Tally) -> None:
+    """Set one pod free, looking again where somebody else has written it, and count it."""
+    meta = pod.metadata
+    why = ""
+    for _ in range(TRIES):
+        if names.GATE not in pod.gates or pod.metadata.uid != meta.uid:
+            tally.passed += 1
+            return
+        try:
+            await client.json_patch(
+                PODS, meta.name, freeing.patch(pod, clock.now()), meta.namespace
+            )
+        except NotFound:
+            tally.passed += 1
+            return
+        except (Conflict, Invalid) as error:
+            why = error.message
+        except ApiError as error:
+            tally.refused.append(f"{meta.namespace}/{meta.name}: {error.message}")
+            return
+        else:
+            tally.lifted += 1
+            return
+        try:
+            pod = await client.get(PODS, Pod, meta.name, meta.namespace)
+        except NotFound:
+            tally.passed += 1
+            return
+    tally.refused.append(f"{meta.namespace}/{meta.name}: {why}")

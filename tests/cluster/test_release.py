@@ -1,0 +1,84 @@
+"""Breaking the glass: one command lets gated pods go, for whoever may lift gates."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from api import exits, names
+from api.streams import Pod
+from controller.gangs import freeing
+from tests.support.installed import Installed
+from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.tenants import ADMIN, Estate
+
+pytestmark = pytest.mark.cluster
+
+
+def release(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-m", "penstock", "release", "--kubeconfig", str(kubeconfig)]
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, check=False, timeout=120,
+        env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+
+
+async def test_what_is_released_is_bound_by_kube_scheduler_and_nothing_before(
+    cluster: Cluster, kubectl: Kubectl, installed: Installed
+) -> None:
+    # Three pods of which two have room: no gang, so all of them wait.
+    await cluster.label_nodes("release-test", count=2)
+    kubectl.apply(engine_set("stuck", pods=3, gpus=8, selector="release-test"))
+    await cluster.gang("stuck-0", reason=names.REASON_INSUFFICIENT)
+    here = ("--namespace", cluster.namespace)
+
+    shown = release(installed.lab.kubeconfig, *here)
+    assert shown.returncode == exits.OK, shown.stderr
+    assert f"would lift {cluster.namespace}/stuck-0: 3 pods: " in shown.stdout
+    assert "3 pods of 1 gang would be lifted. Nothing was changed" in shown.stdout
+    assert [pod.gates for pod in await cluster.pods("stuck", 3)] == [(names.GATE,)] * 3
+
+    done = release(installed.lab.kubeconfig, "stuck", *here, "--yes")
+    assert done.returncode == exits.OK, done.stderr
+    assert done.stdout.splitlines()[-1] == "3 pods lifted."
+
+    async def bound() -> list[Pod] | None:
+        pods = await cluster.pods("stuck", 3)
+        return pods if sum(bool(pod.spec.node_name) for pod in pods) == 2 else None
+
+    pods = await cluster.until(bound, "as many bound as have room")
+    assert all(freeing.is_free(pod) and not pod.gates for pod in pods)
+    again = release(installed.lab.kubeconfig, *here, "--yes")
+    assert again.returncode == exits.OK
+    assert again.stdout.startswith("No pod in namespace")
+
+
+def test_who_may_not_lift_gates_is_told_so_and_lifts_nothing(
+    estate: Estate, installed: Installed
+) -> None:
+    told = release(estate.folder / ADMIN, "--namespace", estate.namespace, "--yes")
+    assert told.returncode == exits.BAD_CREDENTIALS
+    (line,) = told.stderr.splitlines()
+    assert "it takes the verb lift on schedulinggates.penstock.dev" in line
+    seen = release(installed.lab.kubeconfig, "--namespace", estate.namespace)
+    assert f"would lift {estate.namespace}/" in seen.stdout, "it waits as before"
+
+
+async def test_every_namespace_can_be_released_at_once(
+    cluster: Cluster, kubectl: Kubectl, installed: Installed
+) -> None:
+    kubectl.apply(engine_set("all", pods=1, gpus=1, selector="example.com/no-such-node"))
+    await cluster.pods("all", 1)
+    shown = release(installed.lab.kubeconfig, "--all")
+    assert f"would lift {cluster.namespace}/all-0: 1 pod: " in shown.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("--yes",), ("--all", "chat"), ("--all", "-n", "x")])
+def test_what_is_to_be_released_must_be_said(
+    arguments: tuple[str, ...], installed: Installed
+) -> None:
+    told = release(installed.lab.kubeconfig, *arguments)
+    assert told.returncode == exits.BAD_SETTINGS
+    assert "--all, --namespace NAMESPACE, or NAME" in told.stderr
