@@ -73,6 +73,10 @@ READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
 RELEASED_ANNOTATION: Final = "penstock.dev/released"
 # On sets and gangs: over which level of the network the replicas of a set keep apart.
 SPREAD_ANNOTATION: Final = "penstock.dev/spread"
+# On webhook configurations and guards' bindings: which feature gates the chart was installed with.
+FEATURES_ANNOTATION: Final = "penstock.dev/feature-gates"
+# The guard that asks new pods of gangs for our gate.
+GANG_PODS_GUARD: Final = "penstock-guard-gang-pods"
 # On PodCliques: our hash of the template they have, whatever the label of that template says.
 TEMPLATE_HASH_ANNOTATION: Final = "penstock.dev/template-hash"
 
@@ -169,6 +173,7 @@ PLACED: Final = "Placed"
 REASON_PLACED: Final = "RoomReserved"
 READY: Final = "Ready"
 REASON_READY: Final = "MinimumReady"
+REASON_GANGS_OFF: Final = "GangSchedulingOff"  # of the pod's readiness gate
 REASON_NOT_READY: Final = "MinimumNotReady"
 # On gangs that were ready once: whether they lack their minimum now.
 UNHEALTHY: Final = "Unhealthy"

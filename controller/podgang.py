@@ -22,6 +22,8 @@ class Gang:
     metadata: Meta
     spec: PodGangSpec
     status: PodGangStatus
+    base_name: str = ""
+    """The gang that comes first as its pods have it, where it does not say so itself."""
 
     @property
     def key(self) -> Key:
@@ -31,7 +33,7 @@ class Gang:
     @property
     def base(self) -> Key | None:
         """The gang that must have started first, if there is one."""
-        name = self.metadata.labels.get(names.BASE_PODGANG_LABEL)
+        name = self.metadata.labels.get(names.BASE_PODGANG_LABEL) or self.base_name
         return (self.metadata.namespace, name) if name else None
 
     @property

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 
-from api import names
+from api import features, names
+from api.features import Features
 from kube.lease import LeaseSettings
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -25,6 +26,7 @@ class Settings:
     wait_seconds: float
     lease: LeaseSettings
     log_level: str
+    features: Features
 
 
 def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -57,6 +59,7 @@ def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
         help="how long a leader that died keeps others waiting (default: 15)",
     )
     made.add_argument("--log-level", choices=_LEVELS, default="info")
+    features.add(made)
     return made
 
 
@@ -71,6 +74,7 @@ def read(options: argparse.Namespace) -> Settings:
         # The proportions client-go uses: 15, 10 and 2 seconds.
         LeaseSettings(lease, lease * 2 / 3, lease * 2 / 15),
         options.log_level,
+        options.feature_gates,
     )
 
 

@@ -130,6 +130,13 @@ VALIDATING_WEBHOOKS: Final = Resource(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
+GUARD_BINDINGS: Final = Resource(
+    _ADMISSION,
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
 MUTATING_WEBHOOKS: Final = Resource(
     _ADMISSION,
     "v1",

@@ -44,7 +44,12 @@ LAB_COMMANDS: Final = (
         "install",
         "penstock.lab.install_cli:install_command",
         "Install Penstock into a lab that runs.",
-        ("penstock lab install", "penstock lab install --name big --webhooks 3"),
+        (
+            "penstock lab install",
+            "penstock lab install --name big --webhooks 3",
+            "penstock lab install --companion   # Grove's operator makes the gangs",
+            "penstock lab install --feature-gates GangScheduling=false",
+        ),
     ),
     Entry(
         "logs",

@@ -57,7 +57,7 @@ def no_gate(case: Case) -> Iterator[JsonObject]:
 
 def readiness_gate(case: Case) -> Iterator[JsonObject]:
     """Have the pod become Ready with its gang only, where that is asked for and can be."""
-    if not _wants_readiness_gate(case) or _waits_for_others(case.claim):
+    if not _wants_readiness_gate(case) or _waits_for_others(case):
         return
     listed = case.claim.spec.get("readinessGates")
     there = listed if isinstance(listed, list) else []
@@ -103,7 +103,7 @@ def readiness_gate_left_out(case: Case) -> Iterator[str]:
         return
     if asked not in SWITCH:
         yield f"annotation {names.READINESS_GATE_ANNOTATION} is neither true nor false: ignored"
-    elif _wants_readiness_gate(case) and _waits_for_others(case.claim):
+    elif _wants_readiness_gate(case) and _waits_for_others(case):
         waiter = names.WAITER
         yield f"no readiness gate: {waiter} waits for ready pods, which would wait for this one"
 
@@ -129,11 +129,13 @@ def _wants_readiness_gate(case: Case) -> bool:
     return asked == "true" if asked in SWITCH else case.policy.pods.readiness_gate
 
 
-def _waits_for_others(claim: Claim) -> bool:
+def _waits_for_others(case: Case) -> bool:
     # Pods that wait for a clique to be ready would hold back its readiness: neither ever starts.
-    first = claim.spec.get("initContainers")
+    first = case.claim.spec.get("initContainers")
     listed = first if isinstance(first, list) else []
-    return any(isinstance(each, dict) and each.get("name") == names.WAITER for each in listed)
+    return case.awaited or any(
+        isinstance(each, dict) and each.get("name") == names.WAITER for each in listed
+    )
 
 
 def _is_ours(gate: Json) -> bool:

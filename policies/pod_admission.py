@@ -14,8 +14,8 @@ from policies.policy import Policy
 from policies.problems import Problem
 
 
-def judge(policy: Policy, known: Known, request: Request) -> Answer:
-    """Mark a new pod of a gang."""
+def judge(policy: Policy, known: Known, request: Request, *, awaited: bool = False) -> Answer:
+    """Mark a new pod of a gang; `awaited` says that others may wait for it to be Ready."""
     if request.operation is not Operation.CREATE or request.subresource:
         # Gates can only be given at creation, and the schedulerName never changes again.
         return Allow()
@@ -26,7 +26,7 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
         return Allow()
     if isinstance(claim, Problem):
         return invalid("Pod", [claim])
-    case = Case(claim, policy, known)
+    case = Case(claim, policy, known, awaited)
     findings = _findings(case, request)
     found = [*pod_rules.check(case), *evaluating.enforced(findings)]
     if found:

@@ -57,6 +57,11 @@ def is_gang_pod(pod: JsonObject) -> bool:
     return not isinstance(read(pod), Bystander)
 
 
+def is_of_a_set(pod: JsonObject) -> bool:
+    """Tell whether a PodGang that was made for a set is said to be behind the pod."""
+    return names.PODGANG_LABEL in _words(pod, "labels")
+
+
 def _words(pod: JsonObject, field: str) -> Mapping[str, str]:
     metadata = pod.get("metadata")
     found: Json = metadata.get(field) if isinstance(metadata, dict) else None

@@ -18,11 +18,15 @@ COUNT: Final = re.compile("[1-9][0-9]{0,8}")
 
 @dataclass(frozen=True)
 class Case:
-    """A gang's pod, and what it is held against."""
+    """A gang's pod, and what it is held against.
+
+    `awaited` is one whose readiness another pod may wait for, whatever this one says of itself.
+    """
 
     claim: Claim
     policy: Policy
     known: Known
+    awaited: bool = False
 
     @property
     def is_ours(self) -> bool:

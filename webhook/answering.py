@@ -10,6 +10,7 @@ from policies.admission import Request
 from policies.answers import Answer, Code, Refuse
 from policies.known import Known
 from policies.policy import Policy
+from policies.switching import ALL_ON, Switches, judge_of
 from webhook import review
 from webhook.metrics import Decision, Metrics, PathMetrics
 from webhook.review import Review, Unanswerable, Unfit
@@ -50,8 +51,10 @@ class Answering:
         metrics: Metrics,
         clock: Callable[[], float],
         now: Callable[[], datetime] | None = None,
+        switches: Switches = ALL_ON,
     ) -> None:
         self._policy = policy
+        self._switches = switches
         self._known = known
         self._metrics = metrics
         self._turnstile = Turnstile(clock)
@@ -111,7 +114,8 @@ class Answering:
     ) -> tuple[Answer, Decision]:
         if not route.concerns(request):
             meters.strays.inc()
-        answer = route.judge(self._policy, self._known, request)
+        judge = judge_of(route.judge, self._switches)
+        answer = judge(self._policy, self._known, request)
         if isinstance(answer, Refuse):
             return answer, Decision.REFUSE
         if answer.patch and not route.patches:

@@ -73,7 +73,9 @@ async def _look(settings: Settings, found: Credentials, clock: Clock) -> Source:
     """See that the API server lets us follow what we must know, and get the policy from it."""
     LOG.debug("asking the API server at %s what there is", found.server)
     async with Client(found, "webhook", clock) as client:
-        await preflight(client, knowledge.KINDS, settings.wait)
+        # Beside another maker of gangs they are the other's, which may come later.
+        kinds = () if settings.companion else knowledge.KINDS
+        await preflight(client, kinds, settings.wait)
         text = await _config(client, settings.namespace, names.POLICY_CONFIG, names.POLICY_KEY)
         # Only to see that it may be read.
         await _config(client, settings.namespace, names.CAPACITY_CONFIG, names.CAPACITY_KEY)

@@ -7,8 +7,9 @@ Questions come from the threads that answer reviews; everything else happens in 
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -22,7 +23,7 @@ from kube.access import Credentials
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.client import Client, Scope
 from kube.clock import Clock
-from kube.errors import ApiError, NotFound
+from kube.errors import ApiError, Forbidden, NotFound
 from kube.objects import ObjectMeta
 from kube.resources import CONFIGMAPS, PODCLIQUESETS, TOPOLOGY_BINDINGS, Resource
 
@@ -70,8 +71,16 @@ class Knowledge:
     """A Known (see policies) about a live cluster."""
 
     def __init__(
-        self, credentials: Credentials, namespace: str, clock: Clock, rng: random.Random
+        self,
+        credentials: Credentials,
+        namespace: str,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        needed: bool = True,
     ) -> None:
+        """Unless they are `needed`, Grove's kinds are followed only from when they are served."""
+        self._needed = needed
         self._credentials = credentials
         self._namespace = namespace
         self._clock = clock
@@ -146,10 +155,15 @@ class Knowledge:
         self._bindings = bindings
         try:
             async with asyncio.TaskGroup() as group:
-                for cache in (bindings, sets, capacity):
-                    group.create_task(cache.run())
-                for cache in (bindings, sets, capacity):
-                    await cache.synced()
+                group.create_task(capacity.run())
+                if self._needed:
+                    group.create_task(bindings.run())
+                    group.create_task(sets.run())
+                    await bindings.synced()
+                    await sets.synced()
+                else:
+                    group.create_task(self._when_served(client, TOPOLOGY_BINDINGS, bindings.run))
+                await capacity.synced()
                 # Not sooner: an empty cache would forget what an earlier one knew.
                 self._sets = sets
                 self._topologies = {
@@ -164,6 +178,15 @@ class Knowledge:
                 RETRY_SECONDS,
                 failed.exceptions[0],
             )
+
+    async def _when_served(
+        self, client: Client, kind: Resource, run: Callable[[], Awaitable[None]]
+    ) -> None:
+        while True:
+            with suppress(NotFound, Forbidden):
+                await client.probe(kind)
+                await run()
+            await self._clock.sleep(RETRY_SECONDS)
 
     def _binding_changed(self, change: Change[Custom]) -> None:
         match change:

@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from kube.clock import Clock
 from policies.known import NOTHING
+from policies.switching import Switches
 from webhook import peers, serving, tls
 from webhook.answering import Answering
 from webhook.background import Background
@@ -150,7 +151,8 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         """Make the WSGI application."""
         source, known = self._foundation.source, self._knowledge or NOTHING
         self._metrics.policy.labels(source.revision, source.origin).set(1)
-        answering = Answering(source.policy, known, self._metrics, self.clock, self._now)
+        switches = Switches(self._settings.feature_gates, self._settings.companion)
+        answering = Answering(source.policy, known, self._metrics, self.clock, self._now, switches)
         app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
         # What is there now stays: looking through it for garbage would make some reviews wait for
         # tens of milliseconds, and make copies of memory that worker and master share.
@@ -209,7 +211,8 @@ def _knowledge_of(foundation: Foundation, settings: Settings, clock: Clock) -> K
     if foundation.credentials is None:
         return None
     rng = Random()  # noqa: S311 - jitter, not secrets
-    return Knowledge(foundation.credentials, settings.namespace, clock, rng)
+    needed = not settings.companion
+    return Knowledge(foundation.credentials, settings.namespace, clock, rng, needed=needed)
 
 
 def configure_logging(level: str) -> None:

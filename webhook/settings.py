@@ -11,7 +11,8 @@ from typing import Final, NoReturn
 
 from typing_extensions import override
 
-from api import exits, names
+from api import exits, features, names
+from api.features import Features
 from webhook.tls import Terms
 
 LONGEST: Final = 3600
@@ -47,6 +48,8 @@ class Settings:
     threads: int
     drain_seconds: float
     log_level: str
+    feature_gates: Features
+    companion: bool
 
 
 class _Parser(argparse.ArgumentParser):
@@ -70,6 +73,7 @@ def parse(arguments: Sequence[str]) -> Settings:
     _add_serving(parser)
     _add_tls(parser)
     _add_cluster(parser)
+    _add_switches(parser)
     given = parser.parse_args(arguments)
     if bool(given.client_ca) != bool(given.client_name):
         parser.error(
@@ -149,6 +153,15 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help=f"the policy, instead of the ConfigMap {names.POLICY_CONFIG}",
+    )
+
+
+def _add_switches(parser: argparse.ArgumentParser) -> None:
+    features.add(parser)
+    parser.add_argument(
+        "--companion",
+        action="store_true",
+        help="another controller makes the gangs and pods of sets, such as Grove's operator",
     )
 
 

@@ -1,9 +1,11 @@
 """The `gangs` process: `python -m controller.gangs --help`."""
 
 import asyncio
+import random
 import socket
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,15 +14,17 @@ from api.streams import Custom, Node, Pod, PodClique
 from controller import process, settings
 from controller.gangs import options, owners
 from controller.gangs.capacity import CapacityReporter
+from controller.gangs.modes import Mode
 from controller.gangs.options import Certificates
 from controller.gangs.plain_acting import PlainMaker
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.recording import Recorder
 from controller.gangs.rotating import Rotator
-from controller.gangs.supplies import Sources
+from controller.gangs.standing_aside import Aside, StandingAside
+from controller.gangs.supplies import Following, Sources
 from controller.gangs.world import Caches
 from kube.cache import Cache
-from kube.client import Scope
+from kube.client import Client, Scope
 from kube.resources import (
     NODES,
     PODCLIQUES,
@@ -33,59 +37,86 @@ from kube.resources import (
 _GANGS_AT_ONCE = 8
 
 
-async def work(
-    certificates: Certificates,
-    schedulers: Collection[str],
-    records: Path | None,
-    around: process.Surroundings,
-) -> None:
+@dataclass(frozen=True)
+class Told:
+    """What the flags say."""
+
+    certificates: Certificates
+    schedulers: Collection[str]
+    records: Path | None
+    companion: bool
+
+
+async def work(told: Told, around: process.Surroundings) -> None:
     """Follow nodes, pods, gangs, reservations and what bears on them; act while leading."""
     client, rng, elector = around.client, around.rng, around.elector
-    nodes = Cache(client, NODES, Node, rng)
-    pods = Cache(client, PODS, Pod, rng)
-    gangs = Cache(client, PODGANGS, Custom, rng)
-    reservations = Cache(client, RESERVATIONS, Custom, rng)
-    cliques = Cache(client, PODCLIQUES, PodClique, rng)
-    groups = Cache(client, SCALING_GROUPS, Custom, rng, Scope(metadata_only=True))
+    features = around.settings.features
+    caches = _caches(client, rng, Mode(told.companion, features.sets))
     sources = Sources.of(client, rng)
 
     def fenced() -> int | None:
         return elector.generation if elector.is_leader() else None
 
-    caches = Caches(nodes, pods, gangs, reservations, cliques, groups)
     reconciler = Reconciler(client, around.clock, caches, fenced, socket.gethostname())
     reconciler.world.follow(sources)
-    reconciler.placer.recorder = Recorder(records, around.clock) if records else None
-    plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, schedulers)
+    reconciler.placer.recorder = Recorder(told.records, around.clock) if told.records else None
+    plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, told.schedulers)
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
-    capacity.follow(nodes, sources.bindings)
+    capacity.follow(caches.nodes, sources.bindings)
     async with asyncio.TaskGroup() as group:
-        for run in (nodes.run, pods.run, gangs.run, reservations.run):
+        for run in (cache.run for cache in _needed(caches)):
             group.create_task(run())
         group.create_task(sources.run(client))
-        group.create_task(owners.follow(client, PODCLIQUES, cliques.run))
-        group.create_task(owners.follow(client, SCALING_GROUPS, groups.run))
-        synced = [nodes.synced, pods.synced, gangs.synced, reservations.synced]
-        if await owners.served(client, PODCLIQUES) and await owners.served(client, SCALING_GROUPS):
-            synced += [cliques.synced, groups.synced]
-        for settled in synced:
-            await settled()
+        group.create_task(owners.follow(client, PODCLIQUES, caches.cliques.run))
+        group.create_task(owners.follow(client, SCALING_GROUPS, caches.scaling_groups.run))
+        await _settled(client, caches)
         await sources.settled(client)
         await elector.acquired()
         # A standby's watch may have stalled unnoticed. What is planned from must not be older than
         # the last write of the leader before us.
-        for followed in (nodes, pods, gangs, reservations, cliques, groups):
+        for followed in (*_needed(caches), caches.cliques, caches.scaling_groups):
             if followed.is_synced:
                 await followed.relist("led")
         await sources.relist("led")
-        if isinstance(certificates, options.Keep):
-            rotator = Rotator(client, around.clock, certificates.care_with(client), fenced)
+        if isinstance(told.certificates, options.Keep):
+            rotator = Rotator(client, around.clock, told.certificates.care_with(client), fenced)
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
         group.create_task(capacity.run())
+        if not features.sets:
+            aside = StandingAside(client, around.clock, caches, Aside(features), fenced)
+            group.create_task(aside.run())
+        if not features.gang_scheduling:
+            return  # what was begun so far goes on
         group.create_task(plain.run())
         reconciler.take_over()
         await reconciler.run(_GANGS_AT_ONCE)
+
+
+def _caches(client: Client, rng: random.Random, mode: Mode) -> Caches:
+    return Caches(
+        Cache(client, NODES, Node, rng),
+        Cache(client, PODS, Pod, rng),
+        Cache(client, PODGANGS, Custom, rng),
+        Cache(client, RESERVATIONS, Custom, rng),
+        Cache(client, PODCLIQUES, PodClique, rng),
+        Cache(client, SCALING_GROUPS, Custom, rng, Scope(metadata_only=True)),
+        mode,
+    )
+
+
+def _needed(caches: Caches) -> tuple[Following, ...]:
+    """List those without which nothing can be decided."""
+    return caches.nodes, caches.pods, caches.gangs, caches.reservations
+
+
+async def _settled(client: Client, caches: Caches) -> None:
+    """Return once all that is served has been listed."""
+    for cache in _needed(caches):
+        await cache.synced()
+    if await owners.served(client, PODCLIQUES) and await owners.served(client, SCALING_GROUPS):
+        await caches.cliques.synced()
+        await caches.scaling_groups.synced()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -99,11 +130,17 @@ def main(arguments: Sequence[str]) -> int:
     )
     options.add(parser)
     told = parser.parse_args(arguments)
+    flags = Told(
+        options.read(told),
+        options.schedulers(told),
+        options.records(told),
+        options.companion(told),
+    )
     component = process.Component(
         "gangs",
         names.GANGS_LEASE,
         (NODES, PODS, PODGANGS, RESERVATIONS),
-        partial(work, options.read(told), options.schedulers(told), options.records(told)),
+        partial(work, flags),
     )
     return process.main(component, settings.read(told))
 

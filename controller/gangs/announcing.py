@@ -10,7 +10,7 @@ from api.jsons import JsonObject
 from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Custom
-from controller.gangs import reporting
+from controller.gangs import companion, reporting
 from controller.gangs.deciding import Place, Wait, settled
 from controller.gangs.telling import Storyteller
 from controller.gangs.views import GangView
@@ -74,6 +74,8 @@ class Announcer:
             return  # the engine answers in a moment
         unheeded = self._told.world.unheeded(view.gang)
         status = reporting.status(view, step, refusal, self._clock.now(), unheeded)
+        if self._told.world.mode.companion:
+            status = companion.ours(view.gang, status)
         key, there = view.gang.key, view.gang.status
         # Also where the status says it already: a predecessor may have died between the two.
         self._story.tell(view, status, refusal)
@@ -109,6 +111,13 @@ class Announcer:
 
     async def _write(self, view: GangView, status: PodGangStatus) -> None:
         meta = view.gang.metadata
+        if self._told.world.mode.companion:
+            patch = companion.status_patch(view.gang, status)
+            answer = await self._client.merge_patch(
+                PODGANGS, meta.name, patch, meta.namespace, subresource="status"
+            )
+            self._told.gangs.observe(answer)
+            return
         body: JsonObject = {
             "apiVersion": PODGANGS.api_version,
             "kind": PODGANGS.kind,

@@ -88,12 +88,24 @@ def add(parser: argparse.ArgumentParser) -> None:
         "given several times (default: default-scheduler)",
     )
     parser.add_argument(
+        "--companion",
+        action="store_true",
+        help="another controller makes the gangs and pods of sets, such as Grove's operator: of "
+        "its PodGangs only conditions of ours are written, and its startup order is its own",
+    )
+    parser.add_argument(
         "--record-refusals",
         type=Path,
         metavar="FOLDER",
         help="keep in this folder what the engine saw when it last refused a gang, at most once a "
         "minute, for `python -m scheduler plan` (default: nothing is kept)",
     )
+
+
+def companion(options: argparse.Namespace) -> bool:
+    """Say whether another controller makes the gangs and pods of sets."""
+    found: bool = options.companion
+    return found
 
 
 def schedulers(options: argparse.Namespace) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 from api import names
 from api.jsons import JsonObject
 from api.streams import Custom
-from controller.gangs import plain_bodies
+from controller.gangs import companion, plain_bodies
 from controller.gangs.plain_deciding import (
     Amend,
     Confirm,
@@ -60,6 +60,7 @@ class PlainMaker:
         self._client = client
         self._clock = clock
         self._gangs = caches.gangs
+        self._mode = caches.mode
         self._fenced = fenced
         listeners = Listeners(self._queue.add, self._gather)
         self._world = PlainWorld(caches, bindings, schedulers, listeners)
@@ -142,8 +143,17 @@ class PlainMaker:
 
     async def _confirm(self, key: Key, step: Confirm) -> None:
         now = self._clock.now()
-        status = plain_bodies.status(step.gang, whole=step.whole, message=step.message, now=now)
-        meta = step.gang.metadata
+        meta, whole, message = step.gang.metadata, step.whole, step.message
+        if self._mode.companion:
+            said = plain_bodies.told(step.gang, whole=whole, message=message, now=now)
+            wanted = step.gang.status.model_copy(update={"conditions": [said]})
+            patch = companion.status_patch(step.gang, wanted)
+            answer = await self._client.merge_patch(
+                PODGANGS, key[1], patch, key[0], subresource="status"
+            )
+            self._gangs.observe(answer)
+            return
+        status = plain_bodies.status(step.gang, whole=whole, message=message, now=now)
         body: JsonObject = {
             "apiVersion": PODGANGS.api_version,
             "kind": PODGANGS.kind,

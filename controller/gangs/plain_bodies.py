@@ -100,8 +100,8 @@ def closeness_of(gang: Gang) -> Closeness:
     )
 
 
-def status(gang: Gang, *, whole: bool, message: str, now: datetime) -> JsonObject:
-    """Say in the status whether the pods that must start together were all there."""
+def told(gang: Gang, *, whole: bool, message: str, now: datetime) -> Condition:
+    """Say whether the pods that must start together were all there."""
     condition = Condition(
         type=names.INITIALIZED,
         status="True" if whole else "False",
@@ -110,8 +110,13 @@ def status(gang: Gang, *, whole: bool, message: str, now: datetime) -> JsonObjec
         last_transition_time=timestamp(now),
         observed_generation=gang.metadata.generation,
     )
-    kept = settled(gang.status.conditions, condition)
-    return {"conditions": [kept.model_dump(mode="json", by_alias=True)]}
+    return settled(gang.status.conditions, condition)
+
+
+def status(gang: Gang, *, whole: bool, message: str, now: datetime) -> JsonObject:
+    """Write that as the only thing which is said of the status here."""
+    condition = told(gang, whole=whole, message=message, now=now)
+    return {"conditions": [condition.model_dump(mode="json", by_alias=True)]}
 
 
 def taken(holder: Meta, pod: Pod, now: datetime) -> JsonObject:

@@ -6,6 +6,7 @@ containers do counts, and never what readiness gates say, or the gate would wait
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -26,7 +27,7 @@ AT_ONCE: Final = 16
 
 def due(view: GangView) -> list[Pod]:
     """List the pods that are to be told that their gang is ready, in the order they start in."""
-    waiting = [member for member in view.members if _waits(member.pod)]
+    waiting = [member for member in view.members if waits(member.pod)]
     if not waiting or not is_ready(view):
         return []
     depths = {name: depth(view.cliques, name) for name in {m.slot[0] for m in waiting}}
@@ -57,7 +58,8 @@ def depth(cliques: Mapping[str, PodClique], name: str) -> int:
     return steps
 
 
-def _waits(pod: Pod) -> bool:
+def waits(pod: Pod) -> bool:
+    """Whether the pod asks to be told, and was not."""
     gates = pod.spec.readiness_gates
     return any(gate.condition_type == names.READINESS_GATE for gate in gates) and not any(
         c.type == names.READINESS_GATE and c.status == "True" for c in pod.status.conditions
@@ -86,24 +88,38 @@ class Herald:
     async def _write(self, pod: Pod) -> None:
         if self._fenced() is None:
             return
-        meta = pod.metadata
-        condition: JsonObject = {
-            "type": names.READINESS_GATE,
-            "status": "True",
-            "reason": names.REASON_READY,
-            "message": "every clique of its gang had its minimum up",
-            "lastTransitionTime": timestamp(self._clock.now()),
-        }
-        body: JsonObject = {
-            "apiVersion": PODS.api_version,
-            "kind": PODS.kind,
-            # With the UID, what is said of a pod that is gone cannot land on its namesake.
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": {"conditions": [condition]},
-        }
-        # A manager of its own: what one manager applies replaces all it applied before.
-        answer = await self._client.apply(
-            PODS, meta.name, body, meta.namespace, subresource="status",
-            manager=names.READINESS_MANAGER,
-        )  # fmt: skip
-        self._pods.observe(answer)
+        body = announcement(
+            pod,
+            self._clock.now(),
+            names.REASON_READY,
+            "every clique of its gang had its minimum up",
+        )
+        self._pods.observe(await announce(self._client, pod, body))
+
+
+def announcement(pod: Pod, now: datetime, reason: str, message: str) -> JsonObject:
+    """Write down that a pod need not wait for its gang."""
+    condition: JsonObject = {
+        "type": names.READINESS_GATE,
+        "status": "True",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": timestamp(now),
+    }
+    meta = pod.metadata
+    return {
+        "apiVersion": PODS.api_version,
+        "kind": PODS.kind,
+        # With the UID, what is said of a pod that is gone cannot land on its namesake.
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        "status": {"conditions": [condition]},
+    }
+
+
+async def announce(client: Client, pod: Pod, body: JsonObject) -> bytes:
+    """Say it on the pod, and give the answer."""
+    # A manager of its own: what one manager applies replaces all it applied before.
+    return await client.apply(
+        PODS, pod.metadata.name, body, pod.metadata.namespace, subresource="status",
+        manager=names.READINESS_MANAGER,
+    )  # fmt: skip

@@ -171,7 +171,7 @@ def members_of(
         clique = cliques.get(group.name)
         if clique is None or pod.metadata.controller_uid != clique.metadata.uid:
             continue
-        slot = (group.name, _index(pod, group.name))
+        slot = (group.name, index_of(pod, group.name))
         found.setdefault(slot, Member(slot, pod))
     return tuple(member for _, member in sorted(found.items()))
 
@@ -190,7 +190,7 @@ def _plain_members(gang: Gang, pods: Mapping[Key, Pod]) -> tuple[Member, ...]:
     return tuple(found)
 
 
-def _index(pod: Pod, clique: str) -> int:
+def index_of(pod: Pod, clique: str) -> int:
     """Read the pod's index from its hostname, which nobody can change afterwards."""
     text = pod.spec.hostname.removeprefix(f"{clique}-")
     if text.isascii() and text.isdigit():

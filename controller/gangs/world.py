@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
+from api import names
 from api.reservation import ReservationSpec, ReservationStatus, State
 from api.streams import Custom, Node, Pod, PodClique
-from controller.gangs import asking, plain_slots, spreading, standing
+from controller.gangs import asking, companion, plain_slots, spreading, standing
 from controller.gangs.asking import Around
 from controller.gangs.deciding import has_started
+from controller.gangs.modes import ALONE, Mode
 from controller.gangs.owners import Owners
 from controller.gangs.shelves import Shelves
 from controller.gangs.standing import Standing
@@ -39,6 +41,7 @@ class Caches:
     reservations: Cache[Custom]
     cliques: Cache[PodClique]
     scaling_groups: Cache[Custom]
+    mode: Mode = ALONE
 
 
 class World:
@@ -63,6 +66,7 @@ class World:
         shelves = Shelves()
         self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels, shelves)
         self.supplies = Supplies(self.stockroom.on_daemonset, self._more_room, shelves)
+        self.mode = caches.mode
         self._tell = touched
         self._freed = freed
         self._gangs: dict[Key, Gang] = {}
@@ -70,6 +74,7 @@ class World:
         self._reservations: dict[Key, Reservation] = {}
         self._gangs_of_set: dict[str, set[Key]] = {}  # by its UID
         self._gang_of_pod: dict[Key, Key] = {}
+        self._bases: dict[Key, str] = {}  # of gangs whose pods name a base
         self._gang_of_clique: dict[Key, Key] = {}
         self._waiting_for: dict[Key, set[Key]] = {}
         self._keys: dict[str, tuple[str, ...]] = {}  # of each topology, those that nodes have
@@ -110,8 +115,12 @@ class World:
 
     def _drawn(self, gang: Gang, *, base_started: bool) -> GangView:
         cliques = self._owners.cliques_of(gang)
-        members = members_of(gang, self.pod_map, cliques)
         reservation = self._reservation_of(gang)
+        if self.mode.companion:
+            members = companion.members_of(gang, self.pod_map, cliques)
+            # Whoever makes the pods keeps their order, in the pods themselves.
+            return GangView(gang, members, reservation, base_started)
+        members = members_of(gang, self.pod_map, cliques)
         return GangView(gang, members, reservation, base_started, cliques=cliques)
 
     def around(self, gang: Gang) -> Around:
@@ -214,6 +223,8 @@ class World:
     def _on_gang(self, change: Change[Custom]) -> None:
         meta = (change.old if isinstance(change, Deleted) else change.new).metadata
         key = (meta.namespace, meta.name)
+        if not self.mode.heeds(meta):
+            return
         gang = None if isinstance(change, Deleted) else read_gang(change.new)
         if gang is None and not isinstance(change, Deleted):
             return  # the last state that could be read is closer to the truth than none
@@ -221,7 +232,9 @@ class World:
         if before is not None:
             self._forget(before)
         if gang is not None:
-            self._learn(gang)
+            self._learn(self.mode.based(gang, self._bases.get(key, "")))
+        else:
+            self._bases.pop(key, None)
         self._touched(key)
 
     def _forget(self, gang: Gang) -> None:
@@ -271,8 +284,22 @@ class World:
             self._more_room()
         self._touched(key)
 
+    def _note_base(self, pod: Pod) -> None:
+        """Learn from a pod whom its gang comes after: of Grove's gangs only their pods say so."""
+        labels, key = pod.metadata.labels, companion.gang_of(pod)
+        base = labels.get(names.BASE_PODGANG_LABEL, "")
+        if not base or self._bases.get(key) == base:
+            return
+        self._bases[key] = base
+        gang = self._gangs.get(key)
+        if gang is not None:
+            self._forget(gang)
+            self._learn(self.mode.based(gang, base))
+
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
+        if self.mode.companion:
+            self._note_base(pod)
         self.stockroom.on_pod(change)
         gang = self._gang_of_pod.get((pod.metadata.namespace, pod.metadata.name))
         if gang is not None:

@@ -4,13 +4,15 @@ import asyncio
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from api import names
 from controller import process, settings
 from controller.workloads import options, serving
-from controller.workloads.caches import NEEDED, OPTIONAL, caches
+from controller.workloads.caches import NEEDED, OPTIONAL, Caches, caches
+from controller.workloads.letting_go import FOLLOWED, LettingGo
 from controller.workloads.reconciling import Reconciler
 from controller.workloads.views import Choices
 
@@ -21,6 +23,10 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
     """Follow sets and what they own; act while leading."""
     client, elector = around.client, around.elector
     known = caches(client, around.rng)
+    if not around.settings.features.grove_integration:
+        await _let_go(known, around)
+        return
+    choices = replace(choices, gates=around.settings.features.gang_scheduling)
     reconciler = Reconciler(
         client, around.clock, known, elector.is_leader, choices, socket.gethostname()
     )
@@ -40,6 +46,26 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
             await cache.relist("led")
         group.create_task(reconciler.voice.run())
         await reconciler.queue.run(reconciler.reconcile, _SETS_AT_ONCE)
+
+
+async def _let_go(known: Caches, around: process.Surroundings) -> None:
+    """Leave sets to themselves."""
+    client, elector = around.client, around.elector
+    letting = LettingGo(client, around.clock, known, elector.is_leader)
+    kinds = {kind: known.all[kind] for kind in FOLLOWED}
+    async with asyncio.TaskGroup() as group:
+        for kind, cache in kinds.items():
+            group.create_task(
+                serving.follow(client, kind, cache, lambda: None)
+                if kind in OPTIONAL
+                else cache.run()
+            )
+        for kind, cache in kinds.items():
+            if kind not in OPTIONAL:
+                await cache.synced()
+        await elector.acquired()
+        await known.pods.relist("led")
+        await letting.run()
 
 
 def main(arguments: Sequence[str]) -> int:

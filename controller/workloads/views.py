@@ -63,6 +63,8 @@ class Choices:
     startup: Startup = Startup.GATE
     waiter_image: str = ""
     mnnvl: bool = False
+    gates: bool = True
+    """Whether pods wait behind our gate: not while gang scheduling is switched off."""
 
 
 @dataclass(frozen=True)

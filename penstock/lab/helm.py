@@ -1,7 +1,7 @@
 """Applying the chart with helm, as the person whose kubeconfig is given."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,8 +69,14 @@ def chart() -> Path:
     raise LabError(f"the chart is missing: neither {package}/_chart nor charts/penstock is there")
 
 
-async def apply_chart(helm: Helm, url: str, person: Client, say: Callable[[str], None]) -> None:
-    """Install or upgrade the release so that webhooks are called at `url`."""
+async def apply_chart(
+    helm: Helm,
+    url: str,
+    person: Client,
+    say: Callable[[str], None],
+    values: Sequence[str] = (),
+) -> None:
+    """Install or upgrade the release so that webhooks are called at `url`, with further values."""
     for stuck in await stuck_revisions(person):
         # Helm was killed in the middle and would refuse every upgrade from now on. What that
         # revision made carries the release's name, so the upgrade takes it over.
@@ -80,6 +86,7 @@ async def apply_chart(helm: Helm, url: str, person: Client, say: Callable[[str],
     output = await helm.run(
         *("upgrade", RELEASE, str(chart()), "--install", "--create-namespace"),
         *("--set-string", f"webhook.url={url}", "--history-max", str(HISTORY)),
+        *(argument for value in values for argument in ("--set", value)),
     )
     say(output)
 

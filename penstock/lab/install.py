@@ -12,12 +12,12 @@ from random import Random
 import msgspec
 
 import penstock
-from api import names
+from api import features, names
 from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
-from kube.errors import ApiError
-from kube.resources import NAMESPACES
+from kube.errors import ApiError, NotFound
+from kube.resources import NAMESPACES, PODGANGS
 from kube.transport import Patience, Transport
 from penstock.lab import (
     account,
@@ -40,6 +40,8 @@ POLL_SECONDS = 0.2
 KEEPER_GRACE = supervision.STOP_SECONDS + 4.0
 KEEPER_START_SECONDS = 20.0
 
+GROVE_ACCOUNT = "grove-system/grove-operator"
+
 Report = Callable[[str], None]
 
 
@@ -52,6 +54,22 @@ class InstallOptions:
     timeout: float = 60.0
     restart: bool = False
     verbose: bool = False
+    feature_gates: str = ""
+    companion: bool = False
+    grove_account: str = GROVE_ACCOUNT
+
+    def values(self) -> list[str]:
+        """Give the settings of the chart that follow from these."""
+        gates = features.read(self.feature_gates)
+        found = [f"featureGates.{each}" for each in gates.text.split(",")]
+        if self.companion:
+            namespace, _, name = self.grove_account.partition("/")
+            found += [
+                "companion.enabled=true",
+                f"grove.accounts[0].namespace={namespace}",
+                f"grove.accounts[0].name={name}",
+            ]
+        return found
 
 
 async def install(
@@ -90,7 +108,8 @@ async def _install(
         say = report if options.verbose else _silent
         tool = helm.Helm(helm_binary, kubeconfig, layout.root / "helm")
         url = f"https://{ports.LOOPBACK}:{settings.balancer_port}"
-        await helm.apply_chart(tool, url, person.client, say)
+        await _see_groves_kinds(person.client, options)
+        await helm.apply_chart(tool, url, person.client, say, options.values())
         report("accounts: tokens and kubeconfigs")
         await _label_namespace(person.client)
         await account.grant(person.client)
@@ -149,8 +168,10 @@ def _settings(layout: Layout, cluster: dict[str, object], options: InstallOption
     return Settings(
         balancer_port=_balancer_port(layout),
         webhooks=options.webhooks,
-        workloads=options.workloads,
+        workloads=options.workloads and not options.companion,
         code=hashlib.sha256(seen.encode()).hexdigest()[:16],
+        feature_gates=options.feature_gates,
+        companion=options.companion,
     )
 
 
@@ -161,6 +182,20 @@ def _balancer_port(layout: Layout) -> int:
         if Installation(layout).running("keeper") or ports.is_free(last):
             return last
     return ports.choose(1, (), Random(str(layout.root)))[0]  # noqa: S311  (no secret)
+
+
+async def _see_groves_kinds(person: Client, options: InstallOptions) -> None:
+    """As a companion we bring no definition of Grove's, and `gangs` needs one of them."""
+    if not options.companion:
+        return
+    try:
+        await person.probe(PODGANGS)
+    except NotFound as error:
+        message = (
+            f"--companion: {PODGANGS.full_name} are not served in this lab; install Grove's "
+            "definitions first, then this"
+        )
+        raise LabError(message) from error
 
 
 async def _label_namespace(person: Client) -> None:

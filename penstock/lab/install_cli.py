@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from api import features
 from penstock.lab import cluster
 from penstock.lab import install as installing
 from penstock.lab.cli import run_to_end
@@ -11,31 +12,53 @@ from penstock.lab.errors import LabError
 from penstock.lab.spec import DEFAULT_NAME
 
 
-def install_command(
+def install_command(  # noqa: PLR0913  (each is a flag)
+    *,
     name: Annotated[str, typer.Option(help="Which lab.")] = DEFAULT_NAME,
     webhooks: Annotated[
         int, typer.Option(min=1, max=16, help="How many webhooks to run behind the balancer.")
     ] = 2,
-    workloads: Annotated[  # noqa: FBT002  (typer makes a pair of flags of it)
+    workloads: Annotated[
         bool, typer.Option(help="Whether to run the controller that makes pods of sets.")
     ] = True,
+    companion: Annotated[
+        bool,
+        typer.Option(
+            "--companion", help="Leave sets to another controller, whose definitions are there."
+        ),
+    ] = False,
+    grove_account: Annotated[
+        str,
+        typer.Option(metavar="NAMESPACE/NAME", help="That controller's account."),
+    ] = installing.GROVE_ACCOUNT,
+    feature_gates: Annotated[
+        str, typer.Option(metavar="NAME=BOOL,...", help="What of Penstock is switched off.")
+    ] = "",
     timeout: Annotated[
         float, typer.Option(min=1, help="Seconds to wait until all of it works.")
     ] = 60.0,
-    restart: Annotated[  # noqa: FBT002
+    restart: Annotated[
         bool, typer.Option("--restart", help="Start every component again, changed or not.")
     ] = False,
-    verbose: Annotated[  # noqa: FBT002
-        bool, typer.Option("--verbose", help="Show what helm says.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show what helm says.")] = False,
 ) -> None:
     """Install Penstock into a running lab, or bring it up to date.
 
     Applies the chart and runs webhook, workloads and gangs beside the lab, each with its own token.
     """
-    options = installing.InstallOptions(webhooks, workloads, timeout, restart, verbose)
+    options = installing.InstallOptions(
+        webhooks,
+        workloads,
+        timeout,
+        restart,
+        verbose,
+        feature_gates=feature_gates,
+        companion=companion,
+        grove_account=grove_account,
+    )
 
     async def work() -> None:
+        _check(options)
         lab = cluster.lookup(name)
         helm = lab.binaries.get("helm")
         if helm is None:
@@ -44,3 +67,12 @@ def install_command(
 
     run_to_end("lab install", work())
     typer.echo(f"Penstock is installed in lab {name!r} and works.")
+
+
+def _check(options: installing.InstallOptions) -> None:
+    try:
+        features.read(options.feature_gates)
+    except ValueError as error:
+        raise LabError(f"{features.FLAG}: {error}") from error
+    if not all(options.grove_account.partition("/")):
+        raise LabError(f"--grove-account {options.grove_account!r} is not NAMESPACE/NAME")

@@ -20,7 +20,7 @@ from typing import TextIO
 
 import msgspec
 
-from api import exits, names
+from api import exits, features, names
 from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
@@ -53,8 +53,8 @@ class KeeperError(Exception):
         self.code = code
 
 
-CommandLine = Callable[[Layout, str, int], Sequence[str]]
-"""How a component is run: by the lab's layout, its name and, for a webhook, its port."""
+CommandLine = Callable[[Layout, Settings, str, int], Sequence[str]]
+"""How a component is run: by layout and settings of the lab, its name, and a webhook's port."""
 
 
 class Keeper:
@@ -129,7 +129,7 @@ class Keeper:
         if name.startswith("webhook"):
             port = free_port()
             self._balancer.point(name, port)
-        return self._command_line(self._layout, name, port)
+        return self._command_line(self._layout, self._settings, name, port)
 
     def _ended(self, name: str, code: int) -> None:
         self._balancer.withdraw(name)
@@ -143,11 +143,15 @@ def account_of(component: str) -> str:
     return f"penstock-{component.partition('-')[0]}"
 
 
-def command_line(layout: Layout, name: str, port: int) -> Sequence[str]:
+def command_line(layout: Layout, settings: Settings, name: str, port: int) -> Sequence[str]:
     """Return how one of our components is run."""
     kind = name.partition("-")[0]
     access = ["--kubeconfig", str(layout.kubeconfig(account_of(name)))]
     access += ["--namespace", names.NAMESPACE]
+    if settings.feature_gates:
+        access += [features.FLAG, settings.feature_gates]
+    if settings.companion and kind != "workloads":
+        access.append("--companion")
     if kind == "webhook":
         address = ("--host", LOOPBACK, "--port", str(port))
         serving = ("--tls-dir", str(layout.tls), "--drain-seconds", DRAIN_SECONDS)

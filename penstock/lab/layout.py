@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from api import names
+from api import features, names
+from api.features import Features
 
 KUBELET_ACCOUNT = "penstock-lab-kubelet"
 """The keeper's account: it may ask for tokens and read the webhook's certificate, no more."""
@@ -22,6 +23,14 @@ class Settings(msgspec.Struct, frozen=True):
     workloads: bool
     code: str
     """A digest of the program's files: when it differs, what runs is old and is started again."""
+    feature_gates: str = ""
+    companion: bool = False
+    """Whether another controller makes the gangs of sets."""
+
+    @property
+    def features(self) -> Features:
+        """What is switched on."""
+        return features.read(self.feature_gates)
 
     def components(self) -> Sequence[str]:
         """Name every component, in the order in which they are started."""

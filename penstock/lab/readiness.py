@@ -7,6 +7,7 @@ import msgspec
 
 from api import names
 from api.jsons import JsonObject
+from api.streams import Pod
 from kube.client import Client
 from kube.errors import ApiError, NotFound
 from kube.resources import (
@@ -50,15 +51,23 @@ class Person:
 def checks(settings: Settings, person: Person) -> list[Check]:
     """Return what must be true of an installation, in the order in which it comes true."""
     webhooks = [name for name in settings.components() if name.startswith("webhook")]
+    features = settings.features
     found = [
-        # Nobody of ours is to blame for these: the API server takes about a second to act by them.
-        Check("guards act", [], lambda: guards_act(person.transport)),
         Check("certificate issued", ["gangs"], lambda: ca_bundles(person.client)),
         Check("webhooks ready", webhooks, lambda: balanced(settings.balancer_port)),
-        Check("a valid set is admitted", webhooks, lambda: valid_passes(person.transport)),
-        Check("a cycle is refused", webhooks, lambda: cycle_is_refused(person.transport)),
         Check("gangs leads", ["gangs"], lambda: led(person.client, names.GANGS_LEASE)),
     ]
+    if features.gang_scheduling:
+        # Nobody of ours is to blame for these: the API server takes about a second to act by them.
+        found.insert(0, Check("guards act", [], lambda: guards_act(person.transport)))
+    if features.grove_integration and not settings.companion:
+        found += [
+            Check("a valid set is admitted", webhooks, lambda: valid_passes(person.transport)),
+            Check("a cycle is refused", webhooks, lambda: cycle_is_refused(person.transport)),
+        ]
+    if not features.sets:
+        let_go = lambda: none_waits(person.client, sets=features.gang_scheduling)  # noqa: E731
+        found.append(Check("no pod waits behind the gate", ["gangs"], let_go))
     if settings.workloads:
         ask = lambda: led(person.client, names.WORKLOADS_LEASE)  # noqa: E731
         found.append(Check("workloads leads", ["workloads"], ask))
@@ -92,6 +101,13 @@ async def ca_bundles(person: Client) -> str:
         if not all(webhook.client_config.ca_bundle for webhook in found.webhooks):
             return f"no caBundle in the {resource.kind} yet"
     return ""
+
+
+async def none_waits(person: Client, *, sets: bool) -> str:
+    """Ask whether all pods were let go; with `sets`, those of sets only."""
+    pods = (await person.list_pages(PODS, Pod, labels=names.PODGANG_LABEL if sets else "")).items
+    gated = [pod for pod in pods if names.GATE in pod.gates]
+    return f"{len(gated)} pods wait behind {names.GATE}" if gated else ""
 
 
 async def balanced(port: int) -> str:

@@ -138,7 +138,11 @@ async def _actor(
     behind = folder / f"{name}.kubeconfig"
     behind.write_text(yaml.safe_dump(config))
     behind.chmod(0o600)
-    line = [*keeper.command_line(installation.layout, component, 0), "--lease", LEASE]
+    line = [
+        *keeper.command_line(installation.layout, installation.settings, component, 0),
+        "--lease",
+        LEASE,
+    ]
     command = [str(behind) if word == str(own) else word for word in line]
     actor = Actor(name, [sys.executable, *command[1:]], folder / f"{name}.log", proxy)
 

@@ -14,7 +14,7 @@ from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, engine_set
 from tests.support.tenants import ADMIN, Estate
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
 def release(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -73,12 +73,3 @@ async def test_every_namespace_can_be_released_at_once(
     await cluster.pods("all", 1)
     shown = release(installed.lab.kubeconfig, "--all")
     assert f"would lift {cluster.namespace}/all-0: 1 pod: " in shown.stdout
-
-
-@pytest.mark.parametrize("arguments", [(), ("--yes",), ("--all", "chat"), ("--all", "-n", "x")])
-def test_what_is_to_be_released_must_be_said(
-    arguments: tuple[str, ...], installed: Installed
-) -> None:
-    told = release(installed.lab.kubeconfig, *arguments)
-    assert told.returncode == exits.BAD_SETTINGS
-    assert "--all, --namespace NAMESPACE, or NAME" in told.stderr

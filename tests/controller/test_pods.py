@@ -11,6 +11,7 @@ from api.jsons import Json, JsonObject
 from api.streams import Pod
 from controller.workloads.making.pods import LONG_LIFE, SHORTEST_LIFE
 from controller.workloads.stepping import Again, Change, Create, Remove
+from controller.workloads.views import Choices
 from kube.resources import PODCLIQUES, PODS, SCALING_GROUPS
 from tests.support.sets import clique, set_spec
 from tests.support.worlds import World
@@ -152,6 +153,16 @@ def test_a_pod_is_made_with_our_gate_after_those_of_its_author(written: Json, ma
     pod_spec: JsonObject = {"containers": [{"name": "main"}], "schedulingGates": written}
     world = settled(clique("a", 1, podSpec=pod_spec))
     assert part(the_pod(world), "spec")["schedulingGates"] == made
+
+
+@pytest.mark.parametrize("written", [None, [{"name": "quota"}]])
+def test_while_gangs_are_switched_off_a_pod_is_made_with_its_authors_gates_alone(
+    written: Json,
+) -> None:
+    pod_spec: JsonObject = {"containers": [{"name": "main"}], "schedulingGates": written}
+    world = World(set_spec(clique("a", 1, podSpec=pod_spec)), choices=Choices(gates=False))
+    world.settle()
+    assert part(the_pod(world), "spec")["schedulingGates"] == (written or [])
 
 
 def test_a_template_cannot_say_which_gang_its_pods_belong_to() -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 from typing_extensions import override
 
+from api.features import Features
 from controller.process import Surroundings
 from controller.settings import Settings
 from controller.workloads.__main__ import work
@@ -67,7 +68,7 @@ class Stage:
         client = await self.connect().__aenter__()
         self._client = client
         lease = LeaseSettings()
-        settings = Settings(Path(), None, NAMESPACE, 0.0, lease, "ERROR")
+        settings = Settings(Path(), None, NAMESPACE, 0.0, lease, "ERROR", Features())
         around = Surroundings(settings, client, self.clock, self.chance, Leading())
         self._work = asyncio.create_task(work(Choices(), around))
         await settle()

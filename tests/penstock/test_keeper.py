@@ -64,7 +64,7 @@ class FakeCluster:
         return self.secret
 
 
-def command_line(layout: Layout, name: str, port: int) -> Sequence[str]:
+def command_line(layout: Layout, settings: Settings, name: str, port: int) -> Sequence[str]:
     if name.startswith("webhook"):
         return [sys.executable, "-S", "-c", WEBHOOK, str(port), str(layout.tls)]
     return [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
@@ -164,9 +164,10 @@ async def test_a_balancer_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
 
 def test_components_are_told_their_own_credentials_and_nothing_else(tmp_path: Path) -> None:
     layout = Layout.of(tmp_path)
-    workloads = " ".join(keepers.command_line(layout, "workloads", 0))
-    gangs = " ".join(keepers.command_line(layout, "gangs", 0))
-    webhook = " ".join(keepers.command_line(layout, "webhook-1", 4711))
+    settings = Settings(1, webhooks=2, workloads=True, code="x")
+    workloads = " ".join(keepers.command_line(layout, settings, "workloads", 0))
+    gangs = " ".join(keepers.command_line(layout, settings, "gangs", 0))
+    webhook = " ".join(keepers.command_line(layout, settings, "webhook-1", 4711))
     assert workloads.endswith(
         f"-m controller.workloads --kubeconfig {layout.kubeconfig('penstock-workloads')}"
         " --namespace penstock-system --waiter-image penstock-waiter:lab --mnnvl"
@@ -180,6 +181,18 @@ def test_components_are_told_their_own_credentials_and_nothing_else(tmp_path: Pa
         f"-m webhook --host 127.0.0.1 --port 4711 --tls-dir {layout.tls} --drain-seconds 1.5"
         f" --kubeconfig {layout.kubeconfig('penstock-webhook')} --namespace penstock-system"
     )
+
+
+def test_components_are_told_what_is_switched_off_and_who_else_makes_gangs(tmp_path: Path) -> None:
+    layout = Layout.of(tmp_path)
+    off = Settings(1, 2, workloads=True, code="x", feature_gates="GangScheduling=false")
+    for component in off.components():
+        line = " ".join(keepers.command_line(layout, off, component, 1))
+        assert "--feature-gates GangScheduling=false" in line
+        assert "--companion" not in line
+    beside = Settings(1, 2, workloads=False, code="x", companion=True)
+    lines = [" ".join(keepers.command_line(layout, beside, c, 1)) for c in beside.components()]
+    assert all("--companion" in line and "--feature-gates" not in line for line in lines)
 
 
 def test_there_is_one_keeper_a_lab(tmp_path: Path) -> None:

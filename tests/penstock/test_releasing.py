@@ -3,12 +3,14 @@
 import jsonpatch
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
-from api import names
+from api import exits, names
 from api.jsons import Json, JsonObject
 from api.streams import Pod
 from controller.gangs import freeing
 from kube.resources import PODS
+from penstock.__main__ import app
 from penstock.release import Tally, lift
 from penstock.releasing import Batch, Scope, batches, still_held
 from tests.support.clusters import pod
@@ -159,3 +161,10 @@ async def test_what_is_refused_again_and_again_is_told_of() -> None:
         await lift(client, clock, PLAIN, tally)
         assert tally.lifted == 0
         assert [line.partition(":")[0] for line in tally.refused] == ["default/t-0"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--yes",), ("--all", "chat"), ("--all", "-n", "x")])
+def test_what_is_to_be_released_must_be_said(arguments: tuple[str, ...]) -> None:
+    told = CliRunner().invoke(app, ["release", *arguments])
+    assert told.exit_code == exits.BAD_SETTINGS
+    assert "--all, --namespace NAMESPACE, or NAME" in told.output

@@ -119,6 +119,7 @@ def test_gangs_may_do_exactly_this(outside: Objects) -> None:
         ("discovery.k8s.io", "endpointslices", "list", ""),
         (ADMISSION, "validatingwebhookconfigurations", f"{READ} patch", "penstock"),
         (ADMISSION, "mutatingwebhookconfigurations", f"{READ} patch", "penstock"),
+        (ADMISSION, "validatingadmissionpolicybindings", "get", names.GANG_PODS_GUARD),
         ("coordination.k8s.io", "leases", "get patch", names.GANGS_LEASE),
         ("coordination.k8s.io", "leases", "create", ""),
     )

@@ -9,6 +9,7 @@ import msgspec
 from api.jsons import Json, JsonObject
 from api.streams import Custom, Node, Pod, PodClique
 from controller.gangs.deciding import Place, next_step
+from controller.gangs.modes import ALONE, Mode
 from controller.gangs.views import GangView
 from controller.gangs.world import Caches, World
 from kube.access import Credentials
@@ -59,7 +60,12 @@ def encoded(thing: object, version: int) -> bytes:
 class Scene:
     """A world of one node, one pod and its clique, with nothing running."""
 
-    def __init__(self, client: Client, touched: Callable[[tuple[str, str]], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        touched: Callable[[tuple[str, str]], None],
+        mode: Mode = ALONE,
+    ) -> None:
         rng: random.Random = dice()
         self.client = client
         self.nodes = Cache(client, NODES, Node, rng)
@@ -69,7 +75,7 @@ class Scene:
         self.cliques = Cache(client, PODCLIQUES, PodClique, rng)
         self.groups = Cache(client, SCALING_GROUPS, Custom, rng)
         caches = Caches(
-            self.nodes, self.pods, self.gangs, self.reservations, self.cliques, self.groups
+            self.nodes, self.pods, self.gangs, self.reservations, self.cliques, self.groups, mode
         )
         self.caches = caches
         self.world = World(caches, touched, lambda: None)
@@ -87,11 +93,11 @@ class Scene:
 
 @asynccontextmanager
 async def scene(
-    touched: Callable[[tuple[str, str]], None] = lambda _: None,
+    touched: Callable[[tuple[str, str]], None] = lambda _: None, mode: Mode = ALONE
 ) -> AsyncIterator[tuple[Scene, FakeApi, Client]]:
     """A scene, and the API server that it would write to."""
     async with (
         fakeapi.serving(FakeApi()) as api,
         Client(Credentials(api.url, None, FixedHeader()), "tester", LeapingClock()) as client,
     ):
-        yield Scene(client, touched), api, client
+        yield Scene(client, touched, mode), api, client

@@ -41,7 +41,7 @@ class PatchApi:
         self.put(path, copy.deepcopy(self.objects[path]))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        if request.method == "GET":
+        if request.method in ("GET", "DELETE"):
             return await self._get(request)
         self.before(f"{request.method} {request.path}")
         body = json.loads(await request.read())
@@ -53,6 +53,8 @@ class PatchApi:
             fresh["metadata"].setdefault("uid", f"uid-{self.version}")
         else:
             path = request.path
+            if path not in self.objects:
+                path = path.removesuffix("/status")
             found = self.objects.get(path)
             if found is None:
                 return await fakeapi.status(404, "NotFound")(request)
@@ -73,6 +75,10 @@ class PatchApi:
         found = self.objects.get(request.path)
         if found is None:
             return await fakeapi.status(404, "NotFound")(request)
+        if request.method == "DELETE":
+            self.before(f"{request.method} {request.path}")
+            del self.objects[request.path]
+            self.writes.append(f"-{request.path.rsplit('/', 2)[-1]}")
         return web.json_response(found)
 
 

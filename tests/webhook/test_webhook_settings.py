@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from api import exits
+from api.features import Features
 from webhook import settings
 from webhook.tls import Terms
 
@@ -26,6 +27,8 @@ def test_flags_become_settings_with_defaults() -> None:
         threads=16,
         drain_seconds=0.5,
         log_level="info",
+        feature_gates=Features(),
+        companion=False,
     )
 
 
@@ -50,6 +53,12 @@ def test_flags_become_settings_with_defaults() -> None:
         (["--wait", "never"], "--wait"),
         (["--tls"], "--tls"),
         (["--colour"], "--colour"),
+        (
+            ["--feature-gates", "GangSchedule=false"],
+            "there is no feature gate 'GangSchedule', only GangScheduling and GroveIntegration",
+        ),
+        (["--feature-gates", "GangScheduling=no"], "is not GangScheduling=true or"),
+        (["--feature-gates", "GroveIntegration"], "is not GroveIntegration=true or"),
     ],
 )
 def test_a_bad_flag_ends_with_one_line_that_names_it(

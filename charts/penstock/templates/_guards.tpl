@@ -70,6 +70,8 @@ metadata:
   labels:
     {{- include "penstock.labels" .root | nindent 4 }}
     app.kubernetes.io/component: guards
+  annotations:
+    {{- include "penstock.featureGates" .root | nindent 4 }}
 spec:
   policyName: {{ .name }}
   validationActions: [{{ .action }}]

@@ -32,12 +32,13 @@ matchExpressions:
 {{ printf "['%s']" (join "', '" (include "penstock.leftOutNamespaces" . | fromJsonArray)) }}
 {{- end -}}
 
-{{- /* For the metadata of a webhook configuration: who puts the CA bundle in, if gangs does not. */ -}}
+{{- /* For the metadata of a webhook configuration: what is on, and who puts the CA bundle in, if gangs does not. */ -}}
 {{- define "penstock.injectedBundle" -}}
-{{- if .Values.certManager.enabled }}
 annotations:
+  {{- include "penstock.featureGates" . | nindent 2 }}
+  {{- if .Values.certManager.enabled }}
   cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/penstock-webhook
-{{- end }}
+  {{- end }}
 {{- end -}}
 
 {{- /*
@@ -67,4 +68,9 @@ away may keep a set from going, and each set is spared two calls.
     request.operation == 'CREATE' || object.spec != oldObject.spec ||
     object.metadata.?annotations.orValue({}) != oldObject.metadata.?annotations.orValue({}) ||
     object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})
+{{- end -}}
+
+{{- /* For the metadata of what gates new pods: gangs reads there what is switched off. The caller indents. */ -}}
+{{- define "penstock.featureGates" -}}
+penstock.dev/feature-gates: "GangScheduling={{ .Values.featureGates.GangScheduling }},GroveIntegration={{ .Values.featureGates.GroveIntegration }}"
 {{- end -}}

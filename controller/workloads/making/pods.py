@@ -165,9 +165,10 @@ class _Making:
         owner = self._view.metadata
         spec = environment.given(there.spec.pod_spec, environment.of_pod(owner, clique))
         gates = spec.get("schedulingGates")
+        listed = gates if isinstance(gates, list) else []
         # Written here and not left to the webhook, whose outage must neither hold up our pods nor
         # let them start alone. The author's own gates stay: others count on them.
-        spec["schedulingGates"] = gating.gated(gates if isinstance(gates, list) else [])
+        spec["schedulingGates"] = gating.gated(listed) if self._view.choices.gates else listed
         spec["subdomain"] = naming.base_gang(owner.name, clique.place.replica)
         if self._scheduler:
             spec["schedulerName"] = self._scheduler
