@@ -41,6 +41,34 @@ class Packing:
     placed: Ints  # the same: how many were packed
     whole: bool  # nothing more is packed once somebody was left out
     out: list[LeftOut] = field(default_factory=list)
+    stale: list[Ints] = field(default_factory=list)  # rows where slots are to be counted again
+
+    def recount(self) -> None:
+        """Count slots again where something was packed since."""
+        for rows in self.stale:
+            left = self.left(rows)
+            if rows.size <= _FEW:
+                self.slots[:, rows] = np.minimum(
+                    self.slots[:, rows], _room_for_all(self.survey, left)
+                )
+                continue
+            for shape in np.flatnonzero(self.slots[:, rows].any(axis=1)).tolist():
+                room = room_for(self.survey.vectors[shape], left)
+                self.slots[shape, rows] = np.minimum(self.slots[shape, rows], room)
+        self.stale.clear()
+
+    def kept(self, run: Run) -> "Packing":
+        """Remember what is packed within a run of this one, for `restore`."""
+        first, last = run[0] - self.run[0], run[1] - self.run[0]
+        slots, placed = self.slots[:, first:last].copy(), self.placed[:, first:last].copy()
+        return Packing(self.survey, run, slots, placed, self.whole, list(self.out))
+
+    def restore(self, run: Run, kept: "Packing") -> None:
+        """Have there what was once, and nothing that was packed since left out."""
+        first, last = run[0] - self.run[0], run[1] - self.run[0]
+        self.slots[:, first:last], self.placed[:, first:last] = kept.slots, kept.placed
+        self.out[:] = kept.out
+        self.stale.clear()
 
     def left(self, rows: Ints) -> Ints:
         """What is left in these rows of the run; rows x resources."""
@@ -99,8 +127,9 @@ def nearest(survey: Survey, root: Part, name: str) -> list[Attempt]:
     at all, since its pods or siblings are elsewhere, are left out.
     """
     part, where = root.way(name)[-1], survey.usable
+    alike: dict[bytes, Packing] = {}
     found = [
-        Attempt(part, ranges, domain, _packed(survey, part, where, {name: ranges.run(domain)}))
+        Attempt(part, ranges, domain, _packed_alone(survey, part, ranges.run(domain), alike))
         for ranges, domain in _ranked(survey, part, where)
     ]
     found.sort(key=lambda each: -each.fits)
@@ -166,11 +195,20 @@ def _packed(
     survey: Survey, root: Part, where: Bools, forced: dict[str, Run], *, whole: bool = False
 ) -> Packing:
     run = forced[root.name]
-    near = slice(*run)
-    slots = survey.left(where)[:, near].copy()
+    slots = survey.left(where, run)
     packing = Packing(survey, run, slots, np.zeros(slots.shape, dtype=np.int64), whole)
     _fill(packing, root, run, forced)
     return packing
+
+
+def _packed_alone(survey: Survey, part: Part, run: Run, alike: dict[bytes, Packing]) -> Packing:
+    """Pack a part into one of its domains; those whose nodes are alike take it alike."""
+    look = survey.left(survey.usable, run).tobytes() + survey.free[slice(*run)].tobytes()
+    known = alike.get(look) if not part.inner else None
+    if known is None:
+        found = _packed(survey, part, survey.usable, {part.name: run})
+        return alike.setdefault(look, found)
+    return replace(known, run=run, out=[replace(each, run=run) for each in known.out])
 
 
 def _fill(packing: Packing, part: Part, run: Run, forced: dict[str, Run]) -> None:
@@ -186,22 +224,20 @@ def _fill(packing: Packing, part: Part, run: Run, forced: dict[str, Run]) -> Non
 
 def _settle(packing: Packing, part: Part, run: Run, forced: dict[str, Run]) -> None:
     """Find an inner part a domain: the tightest that takes all of it, or else the best one."""
+    packing.recount()
     runs = [forced[part.name]] if part.name in forced else _candidates(packing, part, run)
-    out = list(packing.out)
-    best: tuple[int, Run] | None = None
+    best: tuple[Run, Packing] | None = None
     for each in runs:
-        near = slice(each[0] - packing.run[0], each[1] - packing.run[0])
-        slots, placed = packing.slots[:, near].copy(), packing.placed[:, near].copy()
+        before = packing.kept(each)
         _fill(packing, part, each, forced)
-        missing = packing.missing
-        if best is None or missing < best[0]:
-            best = missing, each
-        if len(packing.out) == len(out) or len(runs) == 1:
+        if packing.missing == before.missing or len(runs) == 1:
             return
-        packing.slots[:, near], packing.placed[:, near] = slots, placed
-        packing.out[:] = out
+        if best is None or packing.missing < best[1].missing:
+            packing.recount()
+            best = each, packing.kept(each)
+        packing.restore(each, before)
     if best is not None and not packing.whole:
-        _fill(packing, part, best[1], forced)
+        packing.restore(*best)
         return
     nowhere, counts = (run[0], run[0]), packing.survey.counts
     packing.out += [LeftOut(i, int(counts[i]), nowhere, part.level) for i in part.shapes]
@@ -229,7 +265,8 @@ def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
 
 def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
     """Place pods of a shape where the fewest more of them would fit."""
-    survey, wanted = packing.survey, int(packing.survey.counts[shape])
+    packing.recount()
+    wanted = int(packing.survey.counts[shape])
     first = run[0] - packing.run[0]
     slots = np.minimum(packing.slots[shape, first : first + run[1] - run[0]], wanted)
     rows = _tightest(slots, wanted)
@@ -240,24 +277,18 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
     rows = rows + first
     packing.placed[shape, rows] += given
     packing.slots[shape, rows] = 0  # it is not asked again for this shape
-    left = packing.left(rows)
-    if rows.size <= _FEW:
-        packing.slots[:, rows] = np.minimum(packing.slots[:, rows], _room_for_all(survey, left))
-    else:
-        for other in np.flatnonzero(packing.slots[:, rows].any(axis=1)).tolist():
-            there = packing.slots[other, rows]
-            packing.slots[other, rows] = np.minimum(there, room_for(survey.vectors[other], left))
+    packing.stale.append(rows)  # nobody may ask again
     if missing > 0:
         packing.out.append(LeftOut(shape, missing, run, level))
 
 
 def _room_for_all(survey: Survey, left: Ints) -> Ints:
     """Tell how many pods of each shape there is room for in each of a few rows; shapes x rows."""
-    asked = list(survey.asked)
-    vectors = survey.vectors[:, asked][:, None, :]
-    times = np.where(vectors > 0, left[:, asked] // np.maximum(vectors, 1), MANY)
-    found: Ints = np.maximum(times.min(axis=2, initial=MANY), 0)
-    return found
+    vectors, nothing = survey.dividing
+    times = left[:, list(survey.asked)] // vectors
+    np.copyto(times, MANY, where=nothing)
+    found: Ints = times.min(axis=2, initial=MANY)
+    return np.maximum(found, 0, out=found)
 
 
 def _tightest(slots: Ints, wanted: int) -> Ints:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from scheduler.cells import layout
 from scheduler.topology import Bools, Ints, Topology
 
 
@@ -18,29 +19,24 @@ class Ranges:
     starts: Ints
     stops: Ints
     paths: tuple[tuple[str, ...], ...] | None  # None where each node is a domain
-    cuts: Ints  # where a domain of whatever level begins or ends, and the two ends
+    depth: int = 0  # of domains that are none by themselves
+    real: Bools | None = None  # which cells of that depth are domains, if not all
 
-    @cached_property
-    def _between(self) -> tuple[Ints, Ints]:
-        return np.searchsorted(self.cuts, self.starts), np.searchsorted(self.cuts, self.stops)
-
-    def sums(self, values: Ints, upto: Ints) -> Ints:
-        """Add values up by domain; `upto` is their sums up to each cut."""
-        if self.paths is None:
-            return values
-        first, last = self._between
-        found: Ints = upto.take(last, axis=-1) - upto.take(first, axis=-1)
-        return found
+    def of(self, sums: Sequence[Ints]) -> Ints:
+        """Give what is summed up by depth and cell by domain."""
+        found = sums[self.depth]
+        return found if self.real is None else found[self.real]
 
     def within(self, run: tuple[int, int], values: Ints, domains: Ints) -> Ints:
         """Add up values, which are those of a run, by domain; these lie in the run, itself one."""
         if self.paths is None:
             each: Ints = values[:, self.starts[domains] - run[0]]
             return each
-        first, last = np.searchsorted(self.cuts, run).tolist()
-        upto = cut(values, self.cuts[first : last + 1] - run[0])
-        starts, stops = (each[domains] - first for each in self._between)
-        found: Ints = upto.take(stops, axis=-1) - upto.take(starts, axis=-1)
+        edges = np.empty(2 * domains.size, dtype=np.int64)
+        edges[::2], edges[1::2] = self.starts[domains] - run[0], self.stops[domains] - run[0]
+        if edges.size and edges[-1] == values.shape[-1]:
+            edges = edges[:-1]
+        found: Ints = np.add.reduceat(values, edges, axis=-1)[:, ::2]
         return found
 
     @cached_property
@@ -93,50 +89,19 @@ class Judged:
 
 
 _known: WeakKeyDictionary[Topology, dict[int, Ranges]] = WeakKeyDictionary()
-_cuts: WeakKeyDictionary[Topology, Ints] = WeakKeyDictionary()
-
-
-def only(values: Ints, where: Bools) -> Ints:
-    """Give rows of values with nothing where they do not count; the same where all do."""
-    if where.all():
-        return values
-    found = values.copy()
-    np.copyto(found, 0, where=~where)
-    return found
-
-
-def prefix(values: Ints) -> Ints:
-    """Sum over all positions before each, and over all."""
-    total = np.zeros((*values.shape[:-1], values.shape[-1] + 1), dtype=np.int64)
-    np.cumsum(values, axis=-1, out=total[..., 1:])
-    return total
-
-
-def cut(values: Ints, cuts: Ints) -> Ints:
-    """Sum rows of values up to each cut."""
-    return prefix(np.add.reduceat(values, cuts[:-1], axis=-1))
-
-
-def cuts_of(topology: Topology) -> Ints:
-    """List where domains begin and end, once for each topology as it is found."""
-    if topology not in _cuts:
-        ends = {
-            at for level in topology.domains for each in level for at in (each.start, each.stop)
-        }
-        _cuts[topology] = np.array(sorted({0, len(topology.order), *ends}), dtype=np.int64)
-    return _cuts[topology]
 
 
 def ranges_of(topology: Topology, depth: int, level: str) -> Ranges:
     """Write a level's domains as arrays, once for each topology as it is found."""
     known = _known.setdefault(topology, {})
     if depth not in known:
-        domains = topology.domains[depth]
+        domains, real = topology.domains[depth], layout(topology).depths[depth].real
         known[depth] = Ranges(
             level,
             np.array([domain.start for domain in domains], dtype=np.int64),
             np.array([domain.stop for domain in domains], dtype=np.int64),
             tuple(domain.path for domain in domains),
-            cuts_of(topology),
+            depth,
+            None if real.all() else real,
         )
     return known[depth]

@@ -179,10 +179,9 @@ def _bare(survey: Survey, finding: _Finding) -> NoFit:
         if column >= survey.room.resources:  # what a node has once
             needed[survey.resource(column)] = int(survey.counts @ survey.vectors[:, column])
     anyone: Bools = np.any(survey.allowed, axis=0)
-    counting = anyone.astype(np.int64)
     # Also where a pod asks for something that no node knows, the rest of it is told as it is.
     free = {
-        name: int(np.maximum(survey.free[:, column], 0) @ counting)
+        name: survey.free_in_all(column, anyone)
         for column, name in enumerate(survey.resources)
         if name in needed
     }

@@ -173,7 +173,7 @@ class Room:
         mask = self._mask_of(settled)
         barred = self.seating.barred(constraints)
         if barred is not None:
-            mask = self._numbered(self._known.masks[mask] & ~barred)
+            mask = self.numbered(self._known.masks[mask] & ~barred)
         return Shape(tuple(sorted(need)), mask)
 
     def mask(self, constraints: Constraints) -> Bools:
@@ -184,22 +184,23 @@ class Room:
         """Number which rows a pod may use; pods that may use the same have the same number."""
         found = self._known.mask_of.get(constraints)
         if found is None:
-            found = self._known.mask_of[constraints] = self._numbered(self.mask(constraints))
+            found = self._known.mask_of[constraints] = self.numbered(self.mask(constraints))
         return found
 
     def both(self, one: int, other: int) -> int:
         """Number the rows that two masks have in common."""
-        return self._numbered(self._known.masks[one] & self._known.masks[other])
+        return self.numbered(self._known.masks[one] & self._known.masks[other])
 
     def within(self, mask: int, rows: "Bools | int") -> int:
         """Number what a mask leaves of these rows, or of one."""
         if isinstance(rows, int):
             allowed = np.zeros(len(self.names), dtype=np.bool_)
             allowed[rows] = self._known.masks[mask][rows]
-            return self._numbered(allowed)
-        return self._numbered(self._known.masks[mask] & rows)
+            return self.numbered(allowed)
+        return self.numbered(self._known.masks[mask] & rows)
 
-    def _numbered(self, allowed: Bools) -> int:
+    def numbered(self, allowed: Bools) -> int:
+        """Number a mask of rows; the same rows have the same number."""
         known = self._known
         key = allowed.tobytes()
         found = known.number.get(key)

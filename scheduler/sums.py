@@ -1,11 +1,15 @@
 """A number for each position of a topology, and its sums over the cells of every depth."""
 
 from dataclasses import dataclass
+from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from scheduler.cells import Layout
-from scheduler.topology import Ints
+from scheduler.topology import Bools, Ints
+
+_MOST_MASKS: Final = 64
 
 
 @dataclass(eq=False)
@@ -44,6 +48,29 @@ class Column:
 def column_of(where: Layout, values: Ints) -> Column:
     """Sum values up."""
     return Column(values, _summed(where, values))
+
+
+_within: WeakKeyDictionary[Column, tuple[int, dict[bytes, list[Ints]]]] = WeakKeyDictionary()
+
+
+def sums_within(column: Column, where: Layout, allowed: Bools) -> list[Ints]:
+    """Sum up by depth what is at positions that are allowed; kept as long as the column is right.
+
+    Not to be written.
+    """
+    if allowed.all():
+        return column.sums
+    seen, known = _within.get(column, (-1, {}))
+    if seen != column.seen or len(known) > _MOST_MASKS:
+        known = {}
+        _within[column] = column.seen, known
+    key = allowed.tobytes()
+    found = known.get(key)
+    if found is None:
+        values = column.values.copy()
+        values[~allowed] = 0
+        found = known[key] = _summed(where, values)
+    return found
 
 
 def _summed(where: Layout, values: Ints) -> list[Ints]:

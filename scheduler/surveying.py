@@ -18,9 +18,11 @@ from scheduler.eligible import Constraints
 from scheduler.filters.selecting import UNSCHEDULABLE
 from scheduler.filters.together import exclusive_keys
 from scheduler.parts import Part, Shape, scarcity, shapes, together
-from scheduler.ranges import Judged, Ranges, cut, cuts_of, only, ranges_of
+from scheduler.ranges import Judged, Ranges, ranges_of
 from scheduler.requests import GangRequest
 from scheduler.room import Room
+from scheduler.room import Shape as Sort
+from scheduler.sums import Column, column_of, sums_within
 from scheduler.topology import Bools, Ints
 
 _ANY_CORDON: Final = Toleration(UNSCHEDULABLE.key, "Exists", effect=UNSCHEDULABLE.effect)
@@ -37,19 +39,16 @@ class Survey:
         self.topology = snapshot.topology(request.topology) or snapshot.topologies[0]
         self.order = self.topology.order
         self.size = len(self.order)
-        self.cuts = cuts_of(self.topology)
+        self.where = room.layout(self.topology)
         self.shapes = self._shapes()
         # The same as the search has asked for, so that what the Room knows of them is known here.
         self._asked = [room.shape(shape.need, shape.constraints) for shape in self.shapes]
         self.resources = (*snapshot.resources, *self._key_texts())
         self._judged: dict[tuple[str, str], Judged] = {}
         # Kept by which mask it is that is summed up over, and some for which level.
-        self._left: dict[int, Ints] = {}
-        self._upto: dict[int, Ints] = {}
+        self._columns: dict[int, list[Column]] = {}
         self._sums: dict[tuple[int, str], Ints] = {}
         self._needs: dict[tuple[int, ...], Ints] = {}
-        self._free: dict[bytes, tuple[Ints, Ints]] = {}
-        self._free_for: dict[tuple[int, tuple[int, ...]], tuple[Ints, Ints]] = {}
         self._room: dict[tuple[int, tuple[int, ...], str], Ints] = {}
         self._pods: dict[tuple[int, tuple[int, ...], str], Ints] = {}
 
@@ -93,6 +92,12 @@ class Survey:
             for column, amount in asked.need if asked is not None else ():
                 row[column] = amount
         return found
+
+    @cached_property
+    def dividing(self) -> tuple[Ints, Bools]:
+        """Needs of what is asked for, to divide by, and which are none; shapes x 1 x resources."""
+        vectors = self.vectors[:, list(self.asked)][:, None, :]
+        return np.maximum(vectors, 1), vectors == 0
 
     @cached_property
     def counts(self) -> Ints:
@@ -163,7 +168,7 @@ class Survey:
         )
 
     def _kept(self, request: GangRequest) -> Bools:
-        found = spacing.kept(self.room, self.room.layout(self.topology), request)
+        found = spacing.kept(self.room, self.where, request)
         return np.ones(self.size, dtype=np.bool_) if found is None else found
 
     def positions(self, nodes: Sequence[str]) -> list[int]:
@@ -174,22 +179,6 @@ class Survey:
     def name(self, position: int) -> str:
         """Name the node at a position."""
         return str(self.snapshot.nodes[self.order[position]].metadata.name)
-
-    @cached_property
-    def slots(self) -> Ints:
-        """How many pods of each shape every position has room for, filters left out."""
-        found = np.empty((len(self.shapes), self.size), dtype=np.int64)
-        where = self.room.layout(self.topology)
-        for i, (shape, asked) in enumerate(zip(self.shapes, self._asked, strict=True)):
-            barred = np.flatnonzero(~self.allowed[i])
-            alone = not barred.size or self.room.seating.barred(shape.constraints) is None
-            if asked is not None and alone and 2 * barred.size < self.size:
-                # The search has counted all but those.
-                found[i] = self.room.column(asked, where).values
-                found[i, barred] = room_for(self.vectors[i], self.free[barred])
-            else:
-                found[i] = room_for(self.vectors[i], self.free)
-        return found
 
     def fits(self, where: Bools) -> Ints:
         """How many pods of each shape a mask leaves room for, each shape by itself."""
@@ -205,7 +194,7 @@ class Survey:
         """Give the domains of a level; None if the topology has no such level."""
         if level == names.HOSTNAME_KEY and self.topology.depth_of(level) is None:
             each = np.arange(self.size)
-            return Ranges(level, each, each + 1, None, self.cuts)
+            return Ranges(level, each, each + 1, None)
         depth = self.topology.depth_of(level) if level else 0
         return None if depth is None else ranges_of(self.topology, depth, level)
 
@@ -326,29 +315,32 @@ class Survey:
 
     def lacking(self, chosen: tuple[int, ...], ranges: Ranges, where: Bools) -> Ints:
         """Tell how much is missing in sum where these may go, resources asked for x domains."""
-        who = id(where), () if self._alike else chosen
-        key = *who, ranges.level
+        key = id(where), () if self._alike else chosen, ranges.level
         if key not in self._room:
-            if who not in self._free_for:
-                self._free_for[who] = self._free_in(np.any(where[list(chosen)], axis=0))
-            self._room[key] = ranges.sums(*self._free_for[who])
+            self._room[key] = self._free_in(np.any(where[list(chosen)], axis=0), ranges)
         found: Ints = self._needed(chosen)[:, None] - self._room[key]
         np.maximum(found, 0, out=found)
         return found
 
-    def _free_in(self, where: Bools) -> tuple[Ints, Ints]:
-        """What is free there of each resource asked for, and its sums up to each cut."""
-        key = where.tobytes()
-        if key not in self._free:
-            free = only(self._positive, where)
-            self._free[key] = free, cut(free, self.cuts)
-        return self._free[key]
+    def _free_in(self, where: Bools, ranges: Ranges) -> Ints:
+        """What is free there of each resource asked for, by domain."""
+        asked = list(self.asked)
+        if ranges.paths is None:
+            each: Ints = self._totals.values.T[asked] * where
+            return each
+        found: Ints = ranges.of(sums_within(self._totals, self.where, where)).T[asked]
+        return found
+
+    def free_in_all(self, column: int, where: Bools) -> int:
+        """What is free of a resource at all these positions, nowhere less than nothing."""
+        return int(sums_within(self._totals, self.where, where)[0][0, column])
 
     @cached_property
-    def _positive(self) -> Ints:
-        """What is free of each resource asked for, nowhere less than nothing."""
-        found: Ints = np.maximum(self.free.T[list(self.asked)], 0)
-        return found
+    def _totals(self) -> Column:
+        """What is free of each resource at each position, nowhere less than nothing."""
+        if all(column < self.room.resources for column in self.asked):
+            return self.room.totals(self.where)
+        return column_of(self.where, np.maximum(self.free, 0))
 
     def _needed(self, chosen: tuple[int, ...]) -> Ints:
         """Sum up what these pods ask for, by resource asked for."""
@@ -361,17 +353,27 @@ class Survey:
         """Sum up slots by domain; shapes x domains."""
         key = id(where), ranges.level
         if key not in self._sums:
-            left = self.left(where)
-            if id(where) not in self._upto:
-                self._upto[id(where)] = cut(left, self.cuts)
-            self._sums[key] = ranges.sums(left, self._upto[id(where)])
+            if ranges.paths is None:
+                self._sums[key] = self.left(where, (0, self.size))
+            else:
+                columns = self._counted(where)
+                self._sums[key] = np.array([ranges.of(each.sums) for each in columns])
         return self._sums[key]
 
-    def left(self, where: Bools) -> Ints:
-        """How many pods of each shape have room where a mask lets them. Not to be written."""
-        if id(where) not in self._left:
-            self._left[id(where)] = only(self.slots, where)
-        return self._left[id(where)]
+    def left(self, where: Bools, run: tuple[int, int]) -> Ints:
+        """How many pods of each shape have room in a run of positions where a mask lets them."""
+        return np.array([each.values[slice(*run)] for each in self._counted(where)])
+
+    def _counted(self, where: Bools) -> list[Column]:
+        """Count pods of each shape where a mask lets them; the Room knows most of it already."""
+        if id(where) not in self._columns:
+            rows = where if self._straight else where[:, self.topology.position]
+            needs = [asked.need if asked is not None else () for asked in self._asked]
+            self._columns[id(where)] = [
+                self.room.column(Sort(need, self.room.numbered(mask)), self.where)
+                for need, mask in zip(needs, rows, strict=True)
+            ]
+        return self._columns[id(where)]
 
 
 def _key_text(key: Hashable) -> str:
