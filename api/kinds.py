@@ -8,7 +8,7 @@ from api.models import Model
 from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.podgang import PodGangStatus, ServedPodGangSpec
-from api.reservation import ReservationSpec, ReservationStatus
+from api.reservations_served import ServedReservationSpec, ServedReservationStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
 from api.topology import (
     NO_PACK_DOMAIN,
@@ -177,12 +177,14 @@ KINDS: Final = (
         "Reservation",
         "reservations",
         ("rsv",),
-        "Room kept for a gang until its pods are bound.",
-        ReservationSpec,
-        ReservationStatus,
+        "Room kept for a gang until its pods are bound, or by a person for whoever owners mean.",
+        ServedReservationSpec,
+        ServedReservationStatus,
         (
             Column("Gang", ".spec.gang.name"),
             Column("State", ".status.state"),
+            Column("Users", ".status.users[*].gang"),
+            Column("Expires", ".status.expiresAt", wide=True),
             Column("Score", ".spec.score", "number", wide=True),
             Column("Fragmentation", ".spec.fragmentation", "number", wide=True),
             Column("Domain", ".spec.domain", wide=True),

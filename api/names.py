@@ -83,6 +83,7 @@ TEMPLATE_HASH_ANNOTATION: Final = "penstock.dev/template-hash"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 # Koordinator's word, an annotation or a label of sets and gangs: the zone where they would best be.
+RESERVATION_REF: Final = "scheduling.koordinator.sh/reservation-ref"
 PREFERRED_ZONE: Final = "scheduling.koordinator.sh/network-topology-zone"
 
 # Grove's words, which manifests and tools already use.
@@ -189,6 +190,13 @@ REASON_LIFTING: Final = "Lifting"
 REASON_ROLLED_BACK: Final = "RolledBack"
 REASON_BOUND: Final = "AllPodsBound"
 REASON_WAITING_FOR_PARENTS: Final = "WaitingForParents"  # also of PodStartupBlocked
+
+# On reservations by people: whether their room is kept, and why it is or is not.
+AVAILABLE: Final = "Available"
+REASON_KEPT: Final = "RoomKept"
+REASON_USED: Final = "Used"
+REASON_EXPIRED: Final = "Expired"
+REASON_KEEP_FAILED: Final = "Failed"
 
 # Reason of an Event on a pod whose plain gang cannot have its PodGang.
 REASON_NAME_TAKEN: Final = "GangNameTaken"

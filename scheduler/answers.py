@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from api.quantities import Amounts
-from scheduler.requests import GangRequest, Want
+from scheduler.requests import GangRequest, Share, Want
 
 FILTERED: Final = "filters"
 ANCHORED: Final = "anchors"
@@ -35,6 +35,7 @@ class Placement:
     score: float  # mean over pairs of pods of their deepest shared level, by the number of levels
     fragmentation: float = 0.0  # whole free domains broken for it, weighed by level; 0 is none
     steps: int = 0  # of the search's budget
+    drawn: tuple[Share, ...] = ()  # of what is kept for the gang, by node
 
 
 class Cause(StrEnum):

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from scheduler import invariants
 from scheduler.answers import NoFit, Placement, Plan
+from scheduler.lending import Lending
 from scheduler.ordering import Order, by_priority_then_age, ordered
 from scheduler.parts import question
 from scheduler.requests import GangRequest
@@ -29,6 +30,7 @@ def plan(
     The result is checked against the engine's invariants before anybody may act on it.
     """
     room = Room(snapshot)
+    lending = Lending(room)
     answers: list[Placement | Begun | NoFit] = []
     refused: dict[Hashable, NoFit] = {}  # since something was placed
     for gang in ordered(gangs, order):
@@ -36,16 +38,26 @@ def plan(
         if known is not None:
             answers.append(replace(known, gang=gang))
             continue
-        answer = place(room, gang, settings.steps)
+        with lending.to(gang):
+            answer = place(room, gang, settings.steps)
         answers.append(answer)
         if isinstance(answer, NoFit):
             refused[question(gang)] = answer
         else:
             refused.clear()
-    final = [each.finished() if isinstance(each, Begun) else each for each in answers]
+    final = [_finished(each, lending) for each in answers]
     made = Plan(
         tuple([each for each in final if isinstance(each, Placement)]),
         tuple([each for each in final if isinstance(each, NoFit)]),
     )
     invariants.check(snapshot, made.placements)
     return made
+
+
+def _finished(answer: Placement | Begun | NoFit, lending: Lending) -> Placement | NoFit:
+    if isinstance(answer, Begun):
+        with lending.to(answer.question.request):
+            answer = answer.finished()
+    if isinstance(answer, Placement) and answer.gang.kept is not None:
+        return replace(answer, drawn=lending.drawn(answer.gang))
+    return answer

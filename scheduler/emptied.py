@@ -97,6 +97,7 @@ def _weakened(request: GangRequest) -> GangRequest:
         extras=(),
         anchors=(),
         spread=tuple([replace(each, taken=()) for each in request.spread]),
+        kept=None,
     )
 
 

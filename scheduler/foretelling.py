@@ -10,6 +10,7 @@ from typing import Final
 
 from scheduler.answers import NoFit, Plan
 from scheduler.emptied import Emptied
+from scheduler.lending import Lending
 from scheduler.ordering import by_priority_then_age, ordered
 from scheduler.parts import question
 from scheduler.requests import GangRequest
@@ -24,6 +25,7 @@ class Forecast:
 
     def __init__(self, snapshot: Snapshot, emptied: Emptied) -> None:
         self._room: Final = Room(snapshot)
+        self._lending: Final = Lending(self._room)
         self._emptied: Final = emptied
         self._refused: dict[Hashable, NoFit] = {}
 
@@ -34,7 +36,8 @@ class Forecast:
             asked = question(gang)
             known = self._refused.get(asked)  # room only shrinks, so what was refused stays so
             if known is None:
-                answer = place(self._room, gang, DEFAULTS.steps)
+                with self._lending.to(gang):
+                    answer = place(self._room, gang, DEFAULTS.steps)
                 if not isinstance(answer, NoFit):
                     continue
                 known = self._refused[asked] = answer

@@ -2,7 +2,8 @@
 
 1. A placed gang has a node for every pod of its minimum, for no pod twice, and for none that it
    did not ask for.
-2. No node gives more than it had free, in any resource.
+2. No node gives more than it had free, in any resource, but for what is kept for whoever is put
+   there; and of that to each what the ones before have left, or to the first alone.
 3. No pod is on a node that one of its filters excludes, by what is on the node, or by the other
    pods of the plan.
 4. What must be close together is, with the gang's pods that were there before.
@@ -32,6 +33,7 @@ def check(snapshot: Snapshot, placements: Iterable[Placement]) -> None:
     """Raise BrokenPlanError, naming gang and node, if an invariant does not hold."""
     plan = _Plan(snapshot)
     made = list(placements)
+    plan.draw(made)
     for placement in made:
         _whole(placement)
         _close(snapshot, placement)
@@ -70,6 +72,7 @@ class _Plan:
         self._let_in: set[tuple[Constraints, int]] = set()  # settled ones
         self._seating = Seating(snapshot.masks)
         self._evenness = Evenness(snapshot)
+        self._drawn: dict[int, dict[str, int]] = {}  # of what is kept
 
     def add(self, placement: Placement) -> None:
         """Count what a placement takes, and see that each pod may be where it is."""
@@ -99,9 +102,34 @@ class _Plan:
         for row, taken in self._taken.items():
             for name, amount in taken.items():
                 at = self._column.get(name)
-                if amount and (at is None or amount > free.item(row, at)):
+                own = amount - self._drawn.get(row, {}).get(name, 0)
+                if amount and (at is None or own > free.item(row, at)):
                     node = self._snapshot.nodes[row].metadata.name
                     raise BrokenPlanError(f"{self._last[row]} overcommits {node} in {name}")
+
+    def draw(self, placements: Sequence[Placement]) -> None:
+        """See that gangs draw only what they use, of what is kept for them and not drawn yet."""
+        left: dict[tuple[str, str], dict[str, int]] = {}
+        drawers: dict[str, int] = {}
+        for number, placement in enumerate(placements):
+            gang, kept = placement.gang, placement.gang.kept
+            if kept is None or not placement.drawn:
+                if placement.drawn:
+                    raise BrokenPlanError(f"{gang.name} draws on what is kept for others")
+                continue
+            if kept.once and drawers.setdefault(kept.name, number) != number:
+                raise BrokenPlanError(f"{gang.name} is the second that draws on room for once")
+            shares = {share.node: share.amounts for share in kept.shares}
+            used = _by_node(placement)
+            for share in placement.drawn:
+                rest = left.setdefault((kept.name, share.node), dict(shares.get(share.node, {})))
+                row = self._snapshot.row_of[share.node]
+                drawn = self._drawn.setdefault(row, {})
+                for name, amount in share.amounts.items():
+                    rest[name] = rest.get(name, 0) - amount
+                    if rest[name] < 0 or amount > used.get(share.node, {}).get(name, 0):
+                        raise BrokenPlanError(f"{gang.name} draws too much of {share.node}")
+                    drawn[name] = drawn.get(name, 0) + amount
 
     def apart(self, placement: Placement) -> None:
         """See that a replica that must keep apart from others does."""
@@ -126,6 +154,16 @@ class _Plan:
                 node = self._snapshot.nodes[row].metadata.name
                 raise BrokenPlanError(f"{placement.gang.name} on {node}: {reason}")
             self._let_in.add((settled, row))
+
+
+def _by_node(placement: Placement) -> dict[str, dict[str, int]]:
+    """Add up what a placement takes of each node."""
+    used: dict[str, dict[str, int]] = {}
+    for placed in placement.placed:
+        there = used.setdefault(placed.node, {})
+        for name, amount in placed.want.need.items():
+            there[name] = there.get(name, 0) + amount
+    return used
 
 
 def _whole(placement: Placement) -> None:

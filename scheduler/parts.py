@@ -89,7 +89,8 @@ def question(request: GangRequest) -> Hashable:
     where = request.near, request.groups, request.topology, request.zone
     # Without a wish to keep apart it makes no difference who asks.
     kin = (request.spread, request.kin) if request.spread else ()
-    return tuple(asked), len(request.minimum), where, request.anchors, kin
+    kept = request.kept.name if request.kept else ""
+    return tuple(asked), len(request.minimum), where, request.anchors, kin, kept
 
 
 def _alike(one: Want, other: Want) -> bool:

@@ -98,6 +98,27 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Share:
+    """What is kept on one node."""
+
+    node: str
+    amounts: Amounts
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Room that the snapshot counts as taken, and that the gang may draw on all the same.
+
+    Requests that name the same room share it: what one draws, the next no longer finds. Of room
+    that is for `once`, only one gang draws.
+    """
+
+    name: str
+    shares: tuple[Share, ...]  # each node once
+    once: bool = False
+
+
+@dataclass(frozen=True)
 class GangRequest:
     """What a gang asks for: its minimum, all or nothing, and extras if there is room."""
 
@@ -114,3 +135,4 @@ class GangRequest:
     zone: str = ""  # a value of the topology's widest level that is preferred to others
     priority: int = 0
     born: str = ""  # as a sortable timestamp; older ones come first
+    kept: Kept | None = None  # is drawn on before other room, where that can be

@@ -14,6 +14,7 @@ from api.streams import Custom, Node, Pod, PodClique
 from controller import process, settings
 from controller.gangs import options, owners
 from controller.gangs.capacity import CapacityReporter
+from controller.gangs.keeps.keeper import Keeper
 from controller.gangs.modes import Mode
 from controller.gangs.options import Certificates
 from controller.gangs.plain_acting import PlainMaker
@@ -60,6 +61,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     reconciler = Reconciler(client, around.clock, caches, fenced, socket.gethostname())
     reconciler.world.follow(sources)
     reconciler.placer.recorder = Recorder(told.records, around.clock) if told.records else None
+    keeper = Keeper(client, around.clock, caches, reconciler.world, reconciler.placer, fenced)
     plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, told.schedulers)
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
     capacity.follow(caches.nodes, sources.bindings)
@@ -89,6 +91,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
         if not features.gang_scheduling:
             return  # what was begun so far goes on
         group.create_task(plain.run())
+        group.create_task(keeper.run())
         reconciler.take_over()
         await reconciler.run(_GANGS_AT_ONCE)
 

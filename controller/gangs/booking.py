@@ -8,7 +8,9 @@ from typing import Final, TypeAlias
 from api import names, quantities
 from api.jsons import Json, JsonObject
 from api.objects import owner_reference, timestamp
+from api.quantities import Amounts
 from api.streams import Meta
+from controller.gangs.keeps.views import drawn_by
 from controller.gangs.standing import Standing
 from controller.gangs.views import Reservation, SlotKey
 from kube.resources import PODGANGS, RESERVATIONS
@@ -56,6 +58,8 @@ def renewed(
     What its status says is about the last try, so from this one write on it is Held.
     """
     spec = _begun(placement, standing, terms)
+    if reservation.spec.uses is not None:
+        spec = {"uses": None, **spec}
     return {
         "metadata": {"resourceVersion": reservation.metadata.resource_version},
         "spec": {**spec, "attempt": reservation.spec.attempt + 1, "repairs": 0},
@@ -77,7 +81,9 @@ def grown(reservation: Reservation, placement: Placement, standing: Standing) ->
     for placed in placement.placed:
         slots.setdefault(_shape_of(placed), []).append(_slot(placed.want.index, placed.node))
     worst = max(reservation.spec.fragmentation or 0.0, placement.fragmentation)
-    said = {"fragmentation": round(worst, DIGITS), **_said(standing)}
+    said: JsonObject = {"fragmentation": round(worst, DIGITS), **_said(standing)}
+    if placement.drawn:
+        said["uses"] = _uses(placement, drawn_by(reservation))
     return _patch(reservation, slots, said)
 
 
@@ -103,13 +109,29 @@ def homes(
 
 
 def _begun(placement: Placement, standing: Standing, terms: Terms) -> JsonObject:
+    uses: JsonObject = {"uses": _uses(placement, {})} if placement.drawn else {}
     return {
+        **uses,
         "deadline": timestamp(terms.now + terms.patience),
         "generation": terms.generation,
         "groups": _groups(_placed(placement.placed)),
         "fragmentation": round(placement.fragmentation, DIGITS),
         **_said(standing),
     }
+
+
+def _uses(placement: Placement, before: Mapping[str, Amounts]) -> Json:
+    """Write what is drawn of what a person has kept, beside what was before."""
+    kept = placement.gang.kept
+    name, _, uid = kept.name.rpartition("/") if kept else ("", "", "")
+    drawn = dict(before)
+    for share in placement.drawn:
+        drawn[share.node] = quantities.plus(drawn.get(share.node, {}), share.amounts)
+    shares: list[Json] = [
+        {"node": node, "requests": {n: quantities.text(n, a) for n, a in sorted(there.items())}}
+        for node, there in sorted(drawn.items())
+    ]
+    return {"name": name, "uid": uid, "shares": shares}
 
 
 def _slots(

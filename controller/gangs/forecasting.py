@@ -8,7 +8,7 @@ there is room: the engine answers when the pods are there.
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
@@ -171,7 +171,10 @@ class Forecaster:
         specs = {name: templates.read(bytes(clique.spec.pod_spec)) for name, clique in cliques}
         of_gang = view.gang.spec.priority_class_name
         found = templates.foreseen(view, specs, partial(self._priority, of_gang))
-        return asking.request(*found, self._world.around(view.gang)) if found else None
+        if found is None:
+            return None
+        asked = asking.request(*found, self._world.around(view.gang))
+        return replace(asked, kept=self._world.keeps.offer(*found))
 
     def _priority(self, of_gang: str, spec: PodSpec) -> int:
         name = spec.priority_class_name or of_gang

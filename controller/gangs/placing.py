@@ -6,9 +6,9 @@ last plan whether it was stored, so no room is given twice.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -84,6 +84,7 @@ class Placer:
     ) -> None:
         self.recorder: Recorder | None = None
         self.engine = asyncio.Lock()  # held while the engine works
+        self.beside: list[Callable[[], Awaitable[None]]] = []  # others who plan, each in its turn
         self._client = client
         self._clock = clock
         self._world = world
@@ -116,6 +117,10 @@ class Placer:
         self._waiting.add(key)
         self._woken.set()
         return last.refusal if last is not None else None
+
+    def wake(self) -> None:
+        """Give those beside us a turn."""
+        self._woken.set()
 
     @contextmanager
     def lifting(self, key: Key) -> Iterator[None]:
@@ -156,12 +161,13 @@ class Placer:
             await self._clock.sleep(GATHER_SECONDS)
             self._woken.clear()
             waiting, self._waiting = self._waiting, set()
-            if await self._tried(waiting):
-                continue
-            # One of them is the cause, and the others must not suffer for it.
-            for key in waiting:
-                if not await self._tried({key}):
-                    self._fail(key, "the engine failed on it; see the log of gangs")
+            if not await self._tried(waiting):
+                # One of them is the cause, and the others must not suffer for it.
+                for key in waiting:
+                    if not await self._tried({key}):
+                        self._fail(key, "the engine failed on it; see the log of gangs")
+            for place in self.beside:
+                await place()
 
     async def _tried(self, keys: set[Key]) -> bool:
         """Run a cycle; returns whether it came to its end."""
@@ -234,7 +240,8 @@ class Placer:
         return asked
 
     def _request(self, view: GangView, place: Place) -> GangRequest:
-        return asking.request(view, place, self._world.around(view.gang))
+        request = asking.request(view, place, self._world.around(view.gang))
+        return replace(request, kept=self._world.keeps.offer(view, place))
 
     async def _write(self, view: GangView, placement: Placement) -> None:
         """Write one reservation down, and tell what became of it."""

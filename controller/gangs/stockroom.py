@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from api.daemonsets import DaemonSet
+from api.quantities import Amounts
 from api.streams import Node, Pod
 from controller.gangs import stocktaking
 from controller.gangs.shelves import Shelves, stocked
@@ -53,6 +54,7 @@ class Stockroom:
         self._changed_gangs: set[Key] = set()
         self._spoken: dict[Key, Spoken] = {}
         self._speakers: dict[Key, int] = {}  # for each pod, by how many gangs' slots it is counted
+        self._kept: dict[Key, frozenset[Hashable]] = {}  # by people, as holds
 
     def touch(self, gang: Key) -> None:
         """Something that could matter to the gang has changed."""
@@ -105,6 +107,33 @@ class Stockroom:
         """
         self._catch_up()
         return self._stock.overdrawn(node, self._leaving)
+
+    def short_of(self, kept: Mapping[str, Amounts]) -> frozenset[str]:
+        """Name the nodes on which what people keep cannot be had beside all others."""
+        self._catch_up()
+        ours = {key for keys in self._kept.values() for key in keys}
+        leaving = self._leaving - ours
+        return frozenset(
+            node
+            for node, amounts in kept.items()
+            if not self._stock.overdrawn(node, leaving).isdisjoint(amounts)
+        )
+
+    def keep(self, by: Key, room: Mapping[str, Amounts]) -> None:
+        """Count this as taken on nodes for a person's reservation, in the place of what was.
+
+        It gives way to slots of gangs that have begun: these are not held up for it.
+        """
+        before = self._kept.pop(by, frozenset())
+        now = {_kept_on(by, node): Hold(node, amounts) for node, amounts in room.items()}
+        for key in before - now.keys():
+            self._stock.drop(key)
+        for key, hold in now.items():
+            self._stock.put(key, hold)
+        self._leaving -= before
+        self._leaving |= now.keys()
+        if now:
+            self._kept[by] = frozenset(now)
 
     def saved(
         self, requests: Iterable[GangRequest], moving: Set[tuple[Key, SlotKey]] = frozenset()
@@ -190,6 +219,11 @@ class Stockroom:
         finally:
             for key, hold in held.items():
                 self._stock.put(key, hold)
+
+
+def _kept_on(by: Key, node: str) -> Hashable:
+    """Name the hold of what a person keeps on a node."""
+    return "kept", by, node
 
 
 def _on_shelf(node: str) -> Hashable:

@@ -12,6 +12,8 @@ from api.streams import Custom, Node, Pod, PodClique
 from controller.gangs import asking, companion, plain_slots, spreading, standing
 from controller.gangs.asking import Around
 from controller.gangs.deciding import has_started
+from controller.gangs.keeps import views as keeps
+from controller.gangs.keeps.known import Keeps
 from controller.gangs.modes import ALONE, Mode
 from controller.gangs.owners import Owners
 from controller.gangs.shelves import Shelves
@@ -65,6 +67,7 @@ class World:
         levels = [network.levels for network in self.topologies.networks]
         shelves = Shelves()
         self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels, shelves)
+        self.keeps = Keeps(self.stockroom, self._more_room)
         self.supplies = Supplies(self.stockroom.on_daemonset, self._more_room, shelves)
         self.mode = caches.mode
         self._tell = touched
@@ -136,7 +139,11 @@ class World:
     def unheeded(self, gang: Gang) -> str:
         """Say what the gang would like and nobody heeds."""
         base = self._gangs.get(gang.base) if gang.base else None
-        return asking.unheeded(gang, base, self.topologies.networks)
+        said = (
+            asking.unheeded(gang, base, self.topologies.networks),
+            self.keeps.unheeded(gang, self.pod_map),
+        )
+        return "; ".join(each for each in said if each)
 
     def standing(self, gang: Gang, homes: Sequence[str]) -> Standing:
         """Judge how near each other slots of the gang on these nodes are."""
@@ -235,6 +242,8 @@ class World:
             self._learn(self.mode.based(gang, self._bases.get(key, "")))
         else:
             self._bases.pop(key, None)
+        if isinstance(change, Deleted):
+            self.keeps.went(key[0])
         self._touched(key)
 
     def _forget(self, gang: Gang) -> None:
@@ -275,7 +284,11 @@ class World:
         meta = (change.old if isinstance(change, Deleted) else change.new).metadata
         key = (meta.namespace, meta.name)
         before = self._reservations.pop(key, None)
-        now = None if isinstance(change, Deleted) else read_reservation(change.new)
+        there = None if isinstance(change, Deleted) else change.new
+        kept = there is not None and keeps.is_by_a_person(there)
+        self.keeps.put(key, keeps.read(there) if there is not None and kept else None)
+        now = read_reservation(there) if there is not None and not kept else None
+        self.keeps.follow(key, now)
         if now is not None:
             self._reservations[key] = now
         for waiting in self._waiting_for.get(key, ()):
@@ -305,8 +318,12 @@ class World:
         if gang is not None:
             self._touched(gang)
             self._touch_followers(gang)
+        elif pod.spec.node_name:
+            self.keeps.on_node(pod.spec.node_name)
         if isinstance(change, Added):
             return
+        if isinstance(change, Deleted):
+            self.keeps.went(pod.metadata.namespace)
         before = claim(change.old)
         now = claim(change.new) if isinstance(change, Modified) else None
         if before is not None and before != now:
@@ -325,6 +342,7 @@ class World:
             return  # a heartbeat
         node = change.old if isinstance(change, Deleted) else change.new
         self._more_room()
+        self.keeps.on_node(node.metadata.name)
         for key, reservation in self._reservations.items():
             if any(slot.node == node.metadata.name for _, slot, _ in reservation.slots()):
                 self._touched(key)
@@ -333,6 +351,7 @@ class World:
         self.room += 1
         self._keys.clear()  # a node or a topology may have changed
         self._freed()
+        self.keeps.more_room()
 
 
 def _cliques_of(gang: Gang) -> Iterable[Key]:

@@ -63,7 +63,7 @@ def _decided(
     question = _Question(room, where, request, asked, pull(room, where, request), mates)
     if not request.minimum:
         return Begun(question, [], budget)
-    zone = _zone(where, request)
+    zone = _liked(room, where, request)
     wishes = Wishes(room, where, asked, question.pull, mates, (hard, soft, zone))
     best = wishes.best(budget)
     if best is None:
@@ -96,7 +96,7 @@ class Begun:
         totals = room.totals(where).copy()
         totals = _given_back(totals, where, room, _devices(found))
         hard, soft = apart(room, where, request)
-        liked = [*soft, *([zone] if (zone := _zone(where, request)) is not None else [])]
+        liked = [*soft, *([zone] if (zone := _liked(room, where, request)) is not None else [])]
         adding = Adding(room, where, question.asked, question.pull, (hard, liked))
         mates = Mates(room, where, request)
         for want, position in found:
@@ -165,6 +165,18 @@ def _home(where: Layout, positions: Sequence[int]) -> tuple[str, ...]:
         if len(cells) == 1:
             return where.domain(depth, cells.pop())
     return ()
+
+
+def _liked(room: Room, where: Layout, request: GangRequest) -> Bools | None:
+    """Which positions are preferred to all others: those that are kept for it, or in its zone."""
+    if request.kept is None:
+        return _zone(where, request)
+    row_of = room.snapshot.row_of
+    allowed: Bools = np.zeros(len(where.rows), dtype=np.bool_)
+    for share in request.kept.shares:
+        if share.node in row_of:
+            allowed[where.positions[row_of[share.node]]] = True
+    return allowed if allowed.any() else None
 
 
 def _zone(where: Layout, request: GangRequest) -> Bools | None:

@@ -1,4 +1,7 @@
-"""Where a gang is drawn to: its own pods that are there already, and those of its base gang."""
+"""Where a gang is drawn to: its own pods that are there already, and those of its base gang.
+
+So it is to room that is kept for it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,6 +43,9 @@ def pull(room: Room, where: Layout, request: GangRequest) -> Pull:
     known = [a for a in request.anchors if a.node in row_of]
     own = tuple(sorted(where.positions[row_of[a.node]] for a in known if a.clique))
     base = sorted(where.positions[row_of[a.node]] for a in known if not a.clique)
+    if not base and request.kept:
+        shares = request.kept.shares
+        base = sorted(where.positions[row_of[s.node]] for s in shares if s.node in row_of)
     return Pull(_counted(where, own), _counted(where, base), own)
 
 

@@ -146,7 +146,7 @@ COLUMNS = {
     " PCLQs-Total MinBreached* State Message* Age",
     "ClusterTopologyBinding": "Domains Age",
     "PodGang": "Phase Scheduled Score* Message* Age",
-    "Reservation": "Gang State Score* Fragmentation* Domain* Deadline* Age",
+    "Reservation": "Gang State Users Expires* Score* Fragmentation* Domain* Deadline* Age",
 }
 
 

@@ -1,26 +1,38 @@
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import orjson
 import pytest
 import yaml
 
 from api import names
 from api.jsons import JsonObject
+from api.keep import KeepSpec, KeepStatus
 from api.objects import api_version
 from api.podcliqueset import PodCliqueSetSpec
+from api.reservations_served import ServedReservationSpec
+from api.streams import Meta
 from api.topology import ClusterTopologyBindingSpec
+from controller.gangs import topologies
+from controller.gangs.keeps import asking
+from controller.gangs.keeps.views import Keep, KeepView
 from policies import gating, podcliqueset_admission
 from policies.admission import Operation, Request
 from policies.answers import Allow, Code, Refuse
 from policies.known import Snapshot
 from policies.policy import BUILT_IN
+from scheduler import cycle
+from scheduler.filters.claims import Claims
+from scheduler.snapshot import build
 from tests.repo import checkout
+from tests.support.clusters import racks
 from tests.support.gangpods import admitted, part
 
 LABELLED = checkout.ROOT / "examples" / "labelled-job.yaml"
 NETWORK = checkout.ROOT / "examples" / "network.yaml"
-EXAMPLES = sorted(set((checkout.ROOT / "examples").glob("*.yaml")) - {LABELLED, NETWORK})
+KEPT = checkout.ROOT / "examples" / "reservation.yaml"
+EXAMPLES = sorted(set((checkout.ROOT / "examples").glob("*.yaml")) - {LABELLED, NETWORK, KEPT})
 REFUSED = {"cycle.yaml": "prefill → router → prefill"}
 
 
@@ -95,3 +107,31 @@ def test_the_example_of_labelled_pods_is_let_in_and_gated() -> None:
     labels = cast("JsonObject", part(template, "metadata", "labels"))
     spec = cast("JsonObject", job["spec"])
     assert spec["parallelism"] == spec["completions"] == int(str(labels[names.GANG_SIZE_LABEL]))
+
+
+def test_the_example_of_reservations_says_nothing_that_is_ignored() -> None:
+    for manifest in manifests(KEPT):
+        assert manifest["kind"] == "Reservation"
+        read = ServedReservationSpec.model_validate_json(
+            orjson.dumps(manifest["spec"]), strict=True
+        )
+        assert read.model_dump(mode="json", by_alias=True, exclude_unset=True) == manifest["spec"]
+
+
+def test_the_example_of_reservations_is_placed_on_a_cluster_that_has_the_room() -> None:
+    nodes = [
+        msgspec.structs.replace(
+            each,
+            metadata=msgspec.structs.replace(
+                each.metadata, labels={**each.metadata.labels, "kubernetes.io/arch": "amd64"}
+            ),
+        )
+        for each in racks(1, 1, 1, 5)
+    ]
+    for manifest in manifests(KEPT):
+        meta = Meta(name=str(part(manifest, "metadata", "name")), namespace="team")
+        kept = Keep(meta, KeepSpec.model_validate(manifest["spec"]), KeepStatus())
+        view = KeepView(kept)
+        asked = asking.request(view, view.missing(), [topologies.BUILT_IN], Claims())
+        made = cycle.plan(build(nodes, (), [topologies.BUILT_IN.levels]), [asked])
+        assert len(made.placements) == 1

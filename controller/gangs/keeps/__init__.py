@@ -1,0 +1,1 @@
+"""Room that people have kept by reservations of their own."""
