@@ -69,7 +69,7 @@ class _Plan:
         self._column = {name: i for i, name in enumerate(snapshot.resources)}
         self._taken: dict[int, dict[str, int]] = {}
         self._last: dict[int, str] = {}  # gang, by row
-        self._let_in: set[tuple[Constraints, int]] = set()  # settled ones
+        self._let_in: dict[Constraints, set[int]] = {}  # rows, by settled ones
         self._seating = Seating(snapshot.masks)
         self._evenness = Evenness(snapshot)
         self._drawn: dict[int, dict[str, int]] = {}  # of what is kept
@@ -139,13 +139,14 @@ class _Plan:
 
     def _check_filters(self, placement: Placement, seats: Sequence[Seated]) -> None:
         masks = self._snapshot.masks
-        known: dict[int, Constraints] = {}
+        known: dict[int, tuple[Constraints, set[int]]] = {}
         for row, constraints in seats:
-            settled = known.get(id(constraints))
-            if settled is None:
+            if id(constraints) not in known:
                 mates = chain((mate for _, mate in seats), self._seating.pods)
-                settled = known[id(constraints)] = masks.settled(constraints, mates)
-            if (settled, row) in self._let_in:
+                settled = masks.settled(constraints, mates)
+                known[id(constraints)] = settled, self._let_in.setdefault(settled, set())
+            settled, let_in = known[id(constraints)]
+            if row in let_in:
                 continue
             reason = obstacle(self._snapshot.nodes[row], constraints)
             if not reason and not masks.mask(settled)[row]:
@@ -153,7 +154,7 @@ class _Plan:
             if reason:
                 node = self._snapshot.nodes[row].metadata.name
                 raise BrokenPlanError(f"{placement.gang.name} on {node}: {reason}")
-            self._let_in.add((settled, row))
+            let_in.add(row)
 
 
 def _by_node(placement: Placement) -> dict[str, dict[str, int]]:

@@ -52,11 +52,17 @@ class Seating:
 
     def add(self, placed: Iterable[Seated]) -> None:
         """Let pods have their places."""
+        # Most pods of a gang demand the same, which is told by what it is, not by what is in it.
+        known: dict[int, list[int]] = {}
+        placed = list(placed)  # none of them may go meanwhile
         for row, pod in placed:
-            self._rows.setdefault(pod, []).append(row)
+            rows = known.get(id(pod))
+            if rows is None:
+                rows = known[id(pod)] = self._rows.setdefault(pod, [])
+            rows.append(row)
             if pod.apart:
                 self._shunning[pod] = None
-            for number, address in addresses(pod.ports):
+            for number, address in addresses(pod.ports) if pod.ports else ():
                 self._ports.setdefault(number, {}).setdefault(row, set()).add(address)
 
     @property

@@ -139,8 +139,8 @@ def _broken(board: Board, depth: int, devices: int) -> Ints:
     found = np.zeros(1, dtype=np.int64)
     for level in range(1, depth + 1):
         sums = board.totals.sums[level]
-        has = sums[:, -2]
-        lost = (has > 0) & (sums[:, -1] == has) & (sums[:, -3] > devices)
+        # What has more devices than none has nodes with devices, too.
+        lost = (sums[:, -1] == sums[:, -2]) & (sums[:, -3] > devices)
         found = found[where.depths[level].parent] + lost * (len(where.depths) - level)
     return found
 
