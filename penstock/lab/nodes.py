@@ -38,6 +38,14 @@ _CONDITIONS: Final = (
 )
 
 
+class Server(Protocol):
+    """An API server that is asked how it is."""
+
+    async def raw_get(self, path: str) -> bytes:
+        """Return what is at the path."""
+        ...
+
+
 class Registry(Protocol):
     """Where nodes are registered: the API server."""
 
@@ -218,17 +226,38 @@ async def populate(client: Client, spec: LabSpec, clock: Clock, reporter: Report
 async def _bring_up(client: Client, spec: LabSpec, clock: Clock, deadline: float) -> None:
     now = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     bodies = make_nodes(spec, now)
+    await until_healthy(client, clock, deadline)
     await until_created(client, bodies, clock, deadline)
     while True:
         ready = await _serving(client)
         if ready >= spec.nodes and await _accounts_made(client):
             return
+        if clock.monotonic() > deadline and ready >= spec.nodes:
+            raise LabError(
+                "the nodes are ready, but nobody makes accounts for pods; see "
+                f"`penstock lab logs --name {spec.name} kube-controller-manager`"
+            )
         if clock.monotonic() > deadline:
             raise LabError(
                 f"only {ready} of {spec.nodes} nodes are ready; see "
                 f"`penstock lab logs --name {spec.name} kwok-controller`"
             )
         await clock.sleep(POLL_SECONDS if spec.nodes <= MANY else 4 * POLL_SECONDS)
+
+
+async def until_healthy(server: Server, clock: Clock, deadline: float) -> None:
+    """Return once the API server has all it began with, or at the deadline.
+
+    On a busy machine the making of a thousand nodes keeps it from that, and
+    kube-controller-manager, which waits for it ten seconds and no longer, ends.
+    """
+    while clock.monotonic() < deadline:
+        try:
+            await server.raw_get("/healthz")
+        except ApiError:
+            await clock.sleep(POLL_SECONDS)
+        else:
+            return
 
 
 async def until_created(

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from api.jsons import Json, JsonObject
-from kube.errors import AlreadyExists, Forbidden, Invalid
+from kube.errors import AlreadyExists, Forbidden, Invalid, ServerFault
 from kube.resources import NODES, Resource
 from penstock.lab.errors import LabError
-from penstock.lab.nodes import NodeView, create_nodes, make_nodes, until_created
+from penstock.lab.nodes import NodeView, create_nodes, make_nodes, until_created, until_healthy
 from penstock.lab.spec import LabSpec
 from tests.support.manualclock import LeapingClock
 
@@ -140,6 +140,33 @@ async def test_an_api_server_that_has_just_started_is_asked_again() -> None:
     registry, clock = FakeRegistry(not_yet=3), LeapingClock()
     await until_created(registry, make_nodes(LabSpec(nodes=2), NOW), clock, clock.monotonic() + 60)
     assert set(registry.created) == {"node-0", "node-1"}
+
+
+class Waking:
+    """An API server that has not got all it begins with the first times it is asked."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    async def raw_get(self, path: str) -> bytes:
+        assert path == "/healthz"
+        self.left -= 1
+        if self.left >= 0:
+            raise ServerFault(500, "InternalError", "healthz check failed")
+        return b"ok"
+
+
+async def test_nodes_wait_for_an_api_server_that_has_all_it_begins_with() -> None:
+    server, clock = Waking(3), LeapingClock()
+    await until_healthy(server, clock, clock.monotonic() + 60)
+    assert server.left == -1
+
+
+async def test_one_that_never_has_it_is_not_waited_for_longer_than_for_nodes() -> None:
+    server, clock = Waking(10_000), LeapingClock()
+    deadline = clock.monotonic() + 60
+    await until_healthy(server, clock, deadline)
+    assert deadline <= clock.monotonic() < deadline + 1
 
 
 async def test_one_that_never_lets_a_node_in_is_quoted() -> None:
