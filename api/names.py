@@ -189,6 +189,7 @@ REASON_NOT_RESERVED: Final = "ReservationFailed"
 REASON_LIFTING: Final = "Lifting"
 REASON_ROLLED_BACK: Final = "RolledBack"
 REASON_BOUND: Final = "AllPodsBound"
+REASON_REFUSED: Final = "PodsRefused"  # by kube-scheduler, in a gang that had started
 REASON_WAITING_FOR_PARENTS: Final = "WaitingForParents"  # also of PodStartupBlocked
 
 # On reservations by people: whether their room is kept, and why it is or is not.

@@ -77,6 +77,25 @@ class SlotGroup(Model):
     ]
 
 
+class Refused(Model):
+    """What kube-scheduler refused of a gang that had started, although its room was reserved."""
+
+    times: Annotated[
+        int, Field(ge=1, description="How often in a row; after each, the next try comes later.")
+    ]
+    at: Annotated[
+        str,
+        Field(
+            max_length=64,
+            description="When its pods were taken back last.",
+            json_schema_extra={"format": "date-time"},
+        ),
+    ]
+    message: Annotated[
+        str, Field(max_length=1024, description="What kube-scheduler said of them.")
+    ] = ""
+
+
 Deadline = Annotated[
     str,
     Field(
@@ -116,7 +135,11 @@ Attempt = Annotated[
 ]
 Repairs = Annotated[
     int,
-    Field(ge=0, description="How many pods of this try were not bound in time and made anew."),
+    Field(ge=0, description="How many pods of this try kube-scheduler refused and were made anew."),
+]
+RefusedLater = Annotated[
+    Refused | None,
+    Field(description="Pods made later that were refused; they are tried again ever later."),
 ]
 Uses = Annotated[
     Use | None,
@@ -138,6 +161,7 @@ class ReservationSpec(Model):
     domain: Domain = ""
     attempt: Attempt = 0
     repairs: Repairs = 0
+    refused: RefusedLater = None
     uses: Uses = None
     groups: Groups
 

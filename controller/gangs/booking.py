@@ -9,6 +9,7 @@ from api import names, quantities
 from api.jsons import Json, JsonObject
 from api.objects import owner_reference, timestamp
 from api.quantities import Amounts
+from api.reservation import Refused, State
 from api.streams import Meta
 from controller.gangs.keeps.views import drawn_by
 from controller.gangs.standing import Standing
@@ -29,6 +30,17 @@ class Terms:
     now: datetime
     patience: timedelta
     generation: int
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """How many pods of those that are taken back were refused, and what is remembered of it."""
+
+    pods: int = 0
+    remembered: Refused | None = None
+
+
+NO_REFUSALS: Final = Refusals()
 
 
 def body(gang: Meta, placement: Placement, standing: Standing, terms: Terms) -> JsonObject:
@@ -55,20 +67,31 @@ def renewed(
 ) -> JsonObject:
     """Write the merge patch that begins another try where the last one was rolled back.
 
-    What its status says is about the last try, so from this one write on it is Held.
+    What its status says is about the last try, so from this one write on it is Held. If nothing
+    came of that and its room was given back, the same try begins once more.
     """
     spec = _begun(placement, standing, terms)
     if reservation.spec.uses is not None:
         spec = {"uses": None, **spec}
+    more = int(reservation.state is State.ROLLED_BACK)
     return {
         "metadata": {"resourceVersion": reservation.metadata.resource_version},
-        "spec": {**spec, "attempt": reservation.spec.attempt + 1, "repairs": 0},
+        "spec": {
+            **spec,
+            "attempt": reservation.spec.attempt + more,
+            "repairs": 0,
+            "refused": None,
+        },
     }
 
 
-def repaired(reservation: Reservation, slots: Set[SlotKey], standing: Standing) -> JsonObject:
-    """Write the merge patch that takes slots out whose pods were not bound, and counts them."""
-    said = {**_said(standing), "repairs": reservation.spec.repairs + len(slots)}
+def repaired(
+    reservation: Reservation, slots: Set[SlotKey], standing: Standing, refusals: Refusals
+) -> JsonObject:
+    """Write the merge patch that takes slots out whose pods were not bound."""
+    said = {**_said(standing), "repairs": reservation.spec.repairs + refusals.pods}
+    if refusals.remembered is not None:
+        said["refused"] = refusals.remembered.model_dump(mode="json", by_alias=True)
     return _patch(reservation, _slots(reservation, slots), said)
 
 

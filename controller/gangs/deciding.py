@@ -18,19 +18,24 @@ is rolled back loses all its lifted pods, then its slots, and is placed again as
 A begun gang that is scaled in has its reservation trimmed; one that grew is placed again, and so is
 a pod that is still gated when its slot serves it no more.
 
+While its base gang is rolled back, nothing of a scaled gang is lifted: one that is not Bound is
+taken back as well and waits again, since its base needs the room first; what runs stays.
+
 Invariant: a pod is lifted only by its slot in a reservation that says Lifting or Bound, and such a
 reservation began with a slot for the whole minimum of every clique.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
 from api import names
+from api.objects import timestamp
 from api.reservation import State
 from controller.gangs import startup, watching
+from controller.gangs.booking import NO_REFUSALS, Refusals
 from controller.gangs.views import GangView, Member, Reservation, SlotKey
 
 _ANY_TIME: Final = datetime.min.replace(tzinfo=UTC)  # for a question that no deadline bears on
@@ -75,7 +80,10 @@ class Close:
 
 @dataclass(frozen=True)
 class Expire:
-    """Nothing was lifted, and time ran out or a slot serves no more: give the room back."""
+    """Nothing was lifted, and time ran out or a slot serves no more: give the room back.
+
+    What is known of earlier tries is kept.
+    """
 
     reservation: Reservation
 
@@ -101,6 +109,7 @@ class Repair:
 
     reservation: Reservation
     slots: frozenset[SlotKey]
+    refusals: Refusals = NO_REFUSALS
 
 
 @dataclass(frozen=True)
@@ -129,15 +138,15 @@ def next_step(view: GangView, now: datetime) -> Step:
     if reservation is not None and reservation.state is State.ROLLED_BACK:
         return _rolled_back(view, reservation, now)
     if reservation is not None and reservation.state is not State.HELD:
-        return _watched(view, reservation, now) or _committed(view, reservation, now)
-    if reservation is not None and (deadline_of(reservation) <= now or view.unfit):
-        return Expire(reservation)
+        step = _watched(view, reservation, now) or _committed(view, reservation, now)
+        return _without_base(view, reservation, step) if view.base_down else step
+    held = reservation if reservation is not None and reservation.size else None
+    if held is not None and (deadline_of(held) <= now or view.unfit or view.base_down):
+        return Expire(held)
     obstacle = _missing(view) or _held_back(view)
     if obstacle is not None:
         return obstacle
-    if reservation is not None:
-        return Begin(reservation)
-    return _place(view) or settled(view)
+    return Begin(held) if held is not None else _place(view) or settled(view)
 
 
 def deadline_of(reservation: Reservation) -> datetime:
@@ -156,8 +165,9 @@ def next_deadline(view: GangView, now: datetime) -> datetime | None:
     elif reservation.state is State.ROLLED_BACK:
         said = reservation.status.retry_at
         due = datetime.fromisoformat(said) if said else None
-    elif view.unbound():
-        due = watching.bind_by(reservation)
+    else:
+        all_due = (watching.bind_by(reservation) if view.unbound() else None, _rests_until(view))
+        return min((each for each in all_due if each is not None and each > now), default=None)
     return due if due is not None and due > now else None
 
 
@@ -180,9 +190,23 @@ def _watched(view: GangView, reservation: Reservation, now: datetime) -> Step | 
     slots = frozenset(m.slot for m in failed) & view.nodes_by_slot().keys()
     if not slots:
         return Evict(failed)
-    if reservation.state is State.LIFTING and watching.is_spent(reservation, len(slots)):
-        return Abandon(reservation, watching.blame(failed))
-    return Repair(reservation, slots)
+    # Nodes that vanish do not speak against a gang, however many.
+    refused = [m for m in failed if m.slot in slots - view.stranded]
+    if reservation.state is State.LIFTING and watching.is_spent(reservation, len(refused)):
+        return Abandon(reservation, watching.blame(refused))
+    remembered = watching.refused_again(reservation, refused, now)
+    return Repair(reservation, slots, Refusals(len(refused), remembered))
+
+
+def _without_base(view: GangView, reservation: Reservation, step: Step) -> Step:
+    """Do nothing that would start more of a gang whose base gang is rolled back."""
+    if reservation.state is State.LIFTING and not isinstance(step, Close):
+        return Abandon(reservation, "its base gang was rolled back")
+    if not isinstance(step, Lift | Place | Extend):
+        return step
+    if _has_minimum(view):
+        return settled(view)
+    return Wait(names.REASON_WAITING_FOR_BASE, "its base gang was rolled back")
 
 
 def _rolled_back(view: GangView, reservation: Reservation, now: datetime) -> Step:
@@ -220,13 +244,41 @@ def _committed(view: GangView, reservation: Reservation, now: datetime) -> Step:
     stale = view.stale_slots()
     if stale:
         return Trim(reservation, stale)
+    if reservation.state is State.BOUND:
+        return _started(view, now)
     return _lifted(view, reservation, waiting=bool(due))
+
+
+def _started(view: GangView, now: datetime) -> Step:
+    """Go on with a gang that has started, of which nothing can be lifted now."""
+    until = _rests_until(view)
+    if until is None or until <= now:
+        return _place(view) or settled(view)
+    slots = view.nodes_by_slot()
+    place = _place(view, without=lambda member: member.slot not in slots)
+    resting = any(member.gated and member.slot not in slots for member in view.members)
+    return place or (_resting(view, until) if resting else settled(view))
+
+
+def _rests_until(view: GangView) -> datetime | None:
+    return watching.rests_until(view.reservation) if view.reservation is not None else None
+
+
+def _resting(view: GangView, until: datetime) -> Wait:
+    said = view.reservation.spec.refused if view.reservation is not None else None
+    message = f"{said.message if said else ''}; it is tried again at {timestamp(until)}"
+    return Wait(names.REASON_BOUND if _has_minimum(view) else names.REASON_REFUSED, message)
+
+
+def _has_minimum(view: GangView) -> bool:
+    groups = view.gang.spec.pod_groups
+    return all(sum(m.bound for m in view.of_clique(g.name)) >= g.min_replicas for g in groups)
 
 
 def _lifted(view: GangView, reservation: Reservation, *, waiting: bool) -> Step:
     """Go on where nothing can be lifted now, though some may be `waiting` for their turn."""
     place = _place(view)
-    if reservation.state is State.BOUND or waiting:
+    if waiting:
         return place or settled(view)
     if place is not None and place.minimum:
         return place  # its slot serves no more, and who waits for it would wait for ever
@@ -317,7 +369,7 @@ def _held_back(view: GangView) -> Wait | None:
     return None
 
 
-def _place(view: GangView) -> Place | None:
+def _place(view: GangView, without: Callable[[Member], bool] = lambda _: False) -> Place | None:
     """Ask for room for gated members without a slot that serves: what the minimum lacks first."""
     nodes, unfit = view.nodes_by_slot(), view.unfit
     minimum: list[Member] = []
@@ -331,6 +383,6 @@ def _place(view: GangView) -> Place | None:
         ]
         settled = len(members) - len(homeless)
         lacking = max(0, group.min_replicas - settled)
-        minimum += homeless[:lacking]
-        extras += homeless[lacking:]
+        minimum += [m for m in homeless[:lacking] if not without(m)]
+        extras += [m for m in homeless[lacking:] if not without(m)]
     return Place(tuple(minimum), tuple(extras)) if minimum or extras else None

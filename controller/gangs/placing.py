@@ -24,7 +24,7 @@ from controller.gangs.world import World
 from kube.cache import Cache
 from kube.client import Client
 from kube.clock import Clock
-from kube.errors import ApiError, NotFound, ServerFault, Unreachable
+from kube.errors import ApiError, Conflict, NotFound, ServerFault, Unreachable
 from kube.objects import Key
 from kube.resources import RESERVATIONS
 from scheduler import cycle, ordering
@@ -253,6 +253,12 @@ class Placer:
             _log.warning("%s/%s: no answer to its reservation: %s", *key, error)
             await self._find_out(key)
             self._fail(key, str(error))
+        except Conflict as error:
+            # The time that pods have to be bound may have been put off meanwhile, for one.
+            if self._moved_on(view):
+                self._answers.decided(key)
+            else:
+                self._fail(key, str(error))
         except ApiError as error:
             self._fail(key, str(error))
         else:
@@ -282,12 +288,20 @@ class Placer:
             body = booking.body(view.gang.metadata, placement, standing, terms)
             answer = await self._client.create(RESERVATIONS, body, namespace)
         else:
-            if view.reservation.state is State.ROLLED_BACK:
+            if view.reservation.state in (State.HELD, State.ROLLED_BACK):
                 body = booking.renewed(view.reservation, placement, standing, terms)
             else:
                 body = booking.grown(view.reservation, placement, standing)
             answer = await self._client.merge_patch(RESERVATIONS, name, body, namespace)
         self._reservations.observe(answer)
+
+    def _moved_on(self, view: GangView) -> bool:
+        """Whether the reservation is known to be another by now than it was planned for."""
+        there = self._reservations.get(*view.gang.key)
+        before = view.reservation.metadata if view.reservation is not None else None
+        return there is not None and (
+            before is None or there.metadata.resource_version != before.resource_version
+        )
 
     async def _find_out(self, key: Key) -> None:
         """Ask until it is known whether the reservation is there; nothing is placed meanwhile.

@@ -14,6 +14,7 @@ from api.jsons import JsonObject
 from api.streams import Custom
 from controller.gangs import companion, plain_bodies
 from controller.gangs.plain_deciding import (
+    RETRIED_SECONDS,
     Amend,
     Confirm,
     Make,
@@ -23,6 +24,7 @@ from controller.gangs.plain_deciding import (
     Taken,
     Unmake,
     decide,
+    is_remembered,
     vacant,
 )
 from controller.gangs.plain_world import Listeners, PlainWorld
@@ -42,6 +44,7 @@ GATHER_SECONDS_PER_POD: Final = 0.0001  # a large gang, which takes long to look
 AMEND_SECONDS: Final = 0.5  # and what starts nobody, not more often than this
 GANGS_AT_ONCE: Final = 4
 MOST_TOLD: Final = 4096  # remembered of pods that were told; who is forgotten is told once more
+_WHOLE: Final = -1  # in place of a slot: the gang, all of whose pods are gone
 
 
 class PlainMaker:
@@ -102,7 +105,9 @@ class PlainMaker:
         """Tell the view which slots have waited for their next pod for long enough."""
         now = self._clock.monotonic()
         before = self._vacant_since.pop(view.key, {})
-        kept = vacant(view)
+        kept = dict(vacant(view))
+        if is_remembered(view):
+            kept[_WHOLE] = RETRIED_SECONDS
         if not kept:
             return view
         since = {index: before.get(index, now) for index in kept}
@@ -111,7 +116,7 @@ class PlainMaker:
         tired = frozenset(index for index, seconds in left.items() if seconds <= 0)
         if len(tired) < len(left):
             self._queue.add_after(view.key, min(s for s in left.values() if s > 0))
-        return replace(view, tired=tired)
+        return replace(view, tired=tired - {_WHOLE}, forsaken=_WHOLE in tired)
 
     async def _take(self, key: Key, step: PlainStep) -> None:
         match step:

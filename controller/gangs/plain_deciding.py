@@ -37,7 +37,8 @@ class PlainView:
     """One plain gang at one instant.
 
     `pods` are all that claim it, and `there` is the PodGang of its name, whoever made it. `tired`
-    names slots whose next pod has been waited for long enough.
+    names slots whose next pod has been waited for long enough, and `forsaken` says the same of a
+    gang all of whose pods are gone.
     """
 
     key: Key
@@ -46,6 +47,7 @@ class PlainView:
     ledger: Ledger
     topologies: Mapping[str, Levels]
     tired: frozenset[int] = frozenset()
+    forsaken: bool = False
 
     @property
     def before(self) -> Mapping[str, int]:
@@ -111,9 +113,10 @@ def decide(view: PlainView) -> PlainStep:
         return Make(_wanted(view, members)) if waiting else Rest()
     if not plain_slots.is_plain(gang.metadata):
         return Taken(gang.metadata, waiting[0]) if waiting else Rest()
-    if gang.metadata.deletion_timestamp is not None:
+    over = _is_over(view, members)
+    if gang.metadata.deletion_timestamp is not None or not (members or over):
         return Rest()
-    if _is_over(view, members):
+    if over:
         # Those that come after all others are gone begin anew, as a whole.
         return Unmake(gang.metadata)
     wanted = _wanted(view, members)
@@ -130,6 +133,15 @@ def vacant(view: PlainView) -> Mapping[int, float]:
         for name, index in view.before.items()
         if index in view.ledger.rooms and failed.get(name, True)
     }
+
+
+def is_remembered(view: PlainView) -> bool:
+    """Whether the PodGang is kept for a while though its pods are gone.
+
+    They were rolled back: with the PodGang, it would be forgotten how often, and those that come in
+    their place would be tried again at once, and for ever.
+    """
+    return view.ledger.tried and not view.ledger.committed and not _members(view)
 
 
 def _members(view: PlainView) -> list[Pod]:
@@ -159,7 +171,7 @@ def _is_over(view: PlainView, members: list[Pod]) -> bool:
     StatefulSet makes them, are none of those.
     """
     if not view.ledger.committed:
-        return not members
+        return not members and (view.forsaken or not is_remembered(view))
     before, rooms = view.before, view.ledger.rooms
     known = [pod for pod in members if pod.metadata.name in before]
     return not any(not _waits(pod) or before[pod.metadata.name] in rooms for pod in known)

@@ -77,12 +77,14 @@ def slots_of(gang: Gang) -> dict[Key, int]:
 class Ledger:
     """What is reserved for the gang, by index, and the nodes that this is on.
 
-    Once committed, pods have been lifted onto it, or are about to be.
+    Once committed, pods have been lifted onto it, or are about to be. One that was `tried` has been
+    rolled back since the gang was made.
     """
 
     rooms: Mapping[int, Room]
     nodes: Mapping[str, Node]
     committed: bool = False
+    tried: bool = False
 
     def offers(self, vacant: Sequence[int], shape: Shape) -> Iterator[int]:
         """Name the slots onto which such a pod could be lifted just as it is."""

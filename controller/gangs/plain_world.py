@@ -76,6 +76,7 @@ class PlainWorld:
             rooms,
             {name: node for name, node in nodes.items() if node is not None},
             reservation.state in (State.LIFTING, State.BOUND),
+            reservation.state is State.ROLLED_BACK or reservation.spec.attempt > 0,
         )
 
     def _on_pod(self, change: Change[Pod]) -> None:

@@ -129,7 +129,8 @@ class Reconciler:
         self._forget_wishes(key, step)
         self._look_again_in_time(view, now)
         try:
-            refusal = self.forecaster.ask(view, step) or await self._take(view, step)
+            with self.window.turn(key):
+                refusal = self.forecaster.ask(view, step) or await self._take(view, step)
             no_room = isinstance(refusal, NoFit)  # and not only no answer from the API server
             given_up = abandoned(view, step, self.placer.refused_for(key) if no_room else 0.0)
             if given_up is not None:
@@ -205,8 +206,10 @@ class Reconciler:
                 await self._evict(view, members)
             case Expire(reservation):
                 await self._give_back(view, reservation)
-            case Trim(reservation, slots) | Repair(reservation, slots):
-                await self._take_out(view, reservation, slots, failed=isinstance(step, Repair))
+            case Trim(reservation, slots):
+                await self._take_out(view, reservation, slots, None)
+            case Repair(reservation, slots, refusals):
+                await self._take_out(view, reservation, slots, refusals)
             case Begin() | Extend() | Close() | Abandon():
                 await self._set_state(step)
         return None
@@ -221,8 +224,6 @@ class Reconciler:
         requests = [partial(self._lift_one, m, node, still_gated) for m, node in now]
         with self.placer.lifting(view.gang.key):
             failures = await pace.all_of(requests, LIFTS_AT_ONCE)
-        if still_gated and len(still_gated) == len(now):
-            self.window.leave(view.gang.key)  # others must not wait until it succeeds
         for uid in still_gated:
             self.window.settled(uid, bound=False)
         for error in failures:
@@ -295,12 +296,20 @@ class Reconciler:
                 }
 
     async def _take_out(
-        self, view: GangView, reservation: Reservation, slots: frozenset[SlotKey], *, failed: bool
+        self,
+        view: GangView,
+        reservation: Reservation,
+        slots: frozenset[SlotKey],
+        refusals: booking.Refusals | None,
     ) -> None:
         meta = reservation.metadata
         homes = booking.homes(reservation, without=slots)
-        write = booking.repaired if failed else booking.trimmed
-        body = write(reservation, slots, self.world.standing(view.gang, homes))
+        standing = self.world.standing(view.gang, homes)
+        body = (
+            booking.trimmed(reservation, slots, standing)
+            if refusals is None
+            else booking.repaired(reservation, slots, standing, refusals)
+        )
         answer = await self._client.merge_patch(RESERVATIONS, meta.name, body, meta.namespace)
         self._reservations.observe(answer)
 
@@ -309,6 +318,11 @@ class Reconciler:
         unfit = sorted(f"{clique}/{index}" for clique, index in view.unfit)
         why = f"{', '.join(unfit)} serves no more" if unfit else "its deadline has passed"
         _log.info("%s/%s: reservation given back: %s", meta.namespace, meta.name, why)
+        if reservation.spec.attempt:
+            # How often it was tried must not be forgotten, or it is never tried less often.
+            slots = frozenset(view.nodes_by_slot())
+            await self._take_out(view, reservation, slots, None)
+            return
         how = Deletion(uid=meta.uid, resource_version=meta.resource_version)
         await self._client.delete(RESERVATIONS, meta.name, meta.namespace, how)
 

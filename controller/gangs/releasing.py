@@ -5,7 +5,8 @@ lifted than kube-scheduler binds in a few seconds, and those of one gang before 
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from kube.clock import Clock
@@ -44,6 +45,15 @@ class Window:
         if key in self._line:
             del self._line[key]
             self._next()
+
+    @contextmanager
+    def turn(self, key: Key) -> Iterator[None]:
+        """Have others go first if what is done meanwhile fails: it is tried again only later."""
+        try:
+            yield
+        except BaseException:
+            self.leave(key)
+            raise
 
     def lifted(self, uid: str) -> None:
         """A pod was lifted."""

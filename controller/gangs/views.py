@@ -74,9 +74,11 @@ class Member:
 class GangView:
     """One gang at one instant.
 
-    `base_started` is true for a gang that waits for no other. `lost` names reserved nodes that do
-    not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by the
-    names that the gang has for them. `stranded` are the slots of lifted members whose node is gone.
+    `base_started` is true for a gang that waits for no other; `base_down` says of one that does
+    that what it waited for was rolled back, and has not begun anew. `lost` names reserved nodes
+    that do not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by
+    the names that the gang has for them. `stranded` are the slots of lifted members whose node is
+    gone.
     """
 
     gang: Gang
@@ -86,6 +88,7 @@ class GangView:
     lost: frozenset[str] = frozenset()
     cliques: Mapping[str, PodClique] = field(default_factory=dict)
     stranded: frozenset[SlotKey] = frozenset()
+    base_down: bool = False
 
     def of_clique(self, name: str) -> list[Member]:
         """List the members of one clique, by index."""

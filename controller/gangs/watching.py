@@ -6,12 +6,17 @@ impossible, or keeps failing, the whole gang is taken back, to be tried again la
 
 Only a pod whose maker will make it again is ever taken back, and only when kube-scheduler has tried
 it and said no, or its node is gone: while kube-scheduler is away, waiting is all that helps.
+
+A gang that has started is never taken back. Pods that come to it later and are refused are tried
+again ever later, and hold no room meanwhile: the engine may not know what is in their way.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from api.objects import timestamp
+from api.reservation import Refused, State
 from api.streams import Pod
 from controller.gangs import freeing
 from controller.gangs.views import GangView, Member, Reservation
@@ -24,6 +29,7 @@ REPAIRED_SHARE: Final = 4
 GRACE_SECONDS: Final = 30.0
 FIRST_PAUSE: Final = timedelta(seconds=10)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
+FORGOTTEN: Final = 3 * LONGEST_PAUSE  # a refusal that comes so much later is another matter
 _SHOWN: Final = 512  # characters of what kube-scheduler said
 
 
@@ -57,7 +63,7 @@ def enough_time(reservation: Reservation, now: datetime) -> bool:
 
 
 def is_spent(reservation: Reservation, more: int) -> bool:
-    """Whether so many more repairs would be too many for one try."""
+    """Whether so many more refusals would be too many for one try."""
     return reservation.spec.repairs + more > MOST_REPAIRS + reservation.size // REPAIRED_SHARE
 
 
@@ -93,6 +99,29 @@ def blame(members: Sequence[Member]) -> str:
     others = f" and {len(members) - 1} more pods" if len(members) > 1 else ""
     were = "were" if len(members) > 1 else "was"
     return f"{which}{others} {were} not bound: {said[:_SHOWN]}"
+
+
+def refused_again(
+    reservation: Reservation, members: Sequence[Member], now: datetime
+) -> Refused | None:
+    """Remember that these, of a gang that has started, were refused, so that they wait longer."""
+    if reservation.state is not State.BOUND or not members:
+        return None
+    before = reservation.spec.refused
+    recent = before is not None and datetime.fromisoformat(before.at) + FORGOTTEN > now
+    times = before.times + 1 if before is not None and recent else 1
+    return Refused(times=times, at=timestamp(now), message=blame(members))
+
+
+def rests_until(reservation: Reservation) -> datetime | None:
+    """Read until when pods that lost their slot in a gang that has started are not placed.
+
+    The first refusal is taken for chance: whoever came into the room may be seen by now.
+    """
+    said = reservation.spec.refused
+    if reservation.state is not State.BOUND or said is None or said.times < 2:
+        return None
+    return datetime.fromisoformat(said.at) + pause(said.times - 2)
 
 
 def pause(attempt: int) -> timedelta:

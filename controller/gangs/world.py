@@ -105,7 +105,8 @@ class World:
         gang = self._gangs.get(key)
         if gang is None:
             return None
-        return self._view(gang, base_started=self._base_started(gang))
+        found = self._view(gang, base_started=self._base_started(gang))
+        return replace(found, base_down=self._base_down(gang))
 
     def _sketch(self, key: Key) -> GangView | None:
         """Look at what a gang has, without judging any of it."""
@@ -191,6 +192,11 @@ class World:
             return True
         # It is taken as one that waits for nobody, whatever it says.
         return has_started(self._view(base, base_started=True))
+
+    def _base_down(self, gang: Gang) -> bool:
+        base = self._gangs.get(gang.base) if gang.base else None
+        booked = self._reservation_of(base) if base else None
+        return booked is not None and booked.state in (State.HELD, State.ROLLED_BACK)
 
     def _lost(self, view: GangView) -> frozenset[str]:
         """Name reserved nodes that would not take their pod now, or have its room no more.

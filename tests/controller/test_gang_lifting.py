@@ -71,6 +71,33 @@ async def test_a_gang_whose_lifts_all_fail_goes_to_the_end_of_the_line() -> None
         assert free(reconciler) == 1, "what was not lifted is not under way, and others may go"
 
 
+async def test_whatever_goes_wrong_at_the_head_of_the_line_the_next_may_go() -> None:
+    """It waits for its next try; the others must not."""
+    async with ready_to_lift() as (s, api, reconciler):
+        for number in range(AT_LEAST):
+            reconciler.window.lifted(f"pod-{number}")
+        await reconciler.reconcile(KEY)  # it stands in line now
+        body = wide(1) | {"status": {"state": "Lifting", "bindBy": "2020-01-01T00:00:00Z"}}
+        s.reservations.observe(msgspec.json.encode(body))
+        reconciler.window.settled("pod-0", bound=True)
+        assert free(reconciler) == 0, "it is not the others' turn"
+        api.answers.append(fakeapi.status(409, "Conflict", "somebody was faster"))
+        await reconciler.reconcile(KEY)
+        assert free(reconciler) == 1
+
+
+async def test_a_try_that_is_given_back_is_not_forgotten() -> None:
+    async with scene() as (s, api, client):
+        body = booked("n1", "1", State.ROLLED_BACK, 4)
+        body["spec"] = {**as_object(body["spec"]), "deadline": "2020-01-01T00:00:00Z", "attempt": 3}
+        see(s, member("a", 0), body)
+        api.answers.append(fakeapi.json(bare("Reservation", "demo-0", 9)))
+        await made(s, client).reconcile(KEY)
+        (seen,) = api.seen
+        assert seen.method == "PATCH"
+        assert msgspec.json.decode(seen.body)["spec"]["groups"] == []
+
+
 async def test_a_gang_that_gets_no_turn_stays_in_line() -> None:
     async with ready_to_lift() as (_, api, reconciler):
         for number in range(AT_LEAST):
@@ -99,6 +126,11 @@ async def test_what_is_granted_is_under_way_before_anything_is_written() -> None
         api.answers.extend([answer] * count)
         await reconciler.reconcile(KEY)
         assert set(seen) == {AT_LEAST - count}
+
+
+def as_object(found: Json) -> JsonObject:
+    assert isinstance(found, dict)
+    return found
 
 
 def wide(slots: int) -> JsonObject:

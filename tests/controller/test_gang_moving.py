@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
+from aiohttp import web
 
 from api import names
 from api.jsons import Json, JsonObject
@@ -116,6 +117,25 @@ async def test_a_slot_stays_in_the_ledger_while_there_is_no_other_room() -> None
         found = s.world.view(KEY)
         assert found is not None
         assert isinstance(next_step(found, NOW), Lift)
+
+
+async def test_a_reservation_that_changed_while_room_was_sought_is_asked_for_again_at_once() -> (
+    None
+):
+    """Such as when the time that lifted pods have is put off meanwhile."""
+    decided: list[Key] = []
+    async with scene() as (s, api, client), placing(s, client, decided.append) as placer:
+        see(s, member("a", 0), booked("n-gone", "1", State.BOUND, 4))
+
+        async def overtaken(request: web.Request) -> web.StreamResponse:
+            s.reservations.observe(msgspec.json.encode(booked("n-gone", "1", State.BOUND, 9)))
+            return await fakeapi.status(409, "Conflict", "it has changed")(request)
+
+        api.answers += [overtaken, fakeapi.json(booked("n1", "1", State.BOUND, 10))]
+        assert placer.ask(*s.asked()) is None
+        await eventually(lambda: bool(decided), "it was decided")
+        assert placer.ask(*s.asked()) is None, "nothing has failed"
+        await eventually(lambda: len(written(api)) == 2, "the slot is moved")
 
 
 def keeping_apart(name: str, clique: str, version: int) -> bytes:

@@ -1,5 +1,7 @@
 """So many pods are under way as are bound in a few seconds, one gang after the other."""
 
+from contextlib import suppress
+
 from controller.gangs.releasing import AT_LEAST, SECONDS, Window
 from tests.support.manualclock import ManualClock
 
@@ -55,6 +57,19 @@ def test_a_gang_that_has_nothing_to_lift_any_more_lets_the_next_go() -> None:
     hall.window.leave(ONE)
     assert hall.woken == [TWO]
     assert hall.window.grant(TWO, 1) == 1
+
+
+def test_a_gang_whose_turn_ends_in_an_error_lets_the_next_go() -> None:
+    hall = Hall()
+    hall.window.grant(ONE, AT_LEAST + 1)
+    hall.lift(0, AT_LEAST - 1)
+    with suppress(OSError), hall.window.turn(ONE):
+        raise OSError
+    assert hall.window.grant(TWO, 1) == 1
+    hall.window.grant(TWO, AT_LEAST)
+    with hall.window.turn(TWO):
+        pass
+    assert hall.window.grant(ONE, 1) == 0, "who only waits keeps its place"
 
 
 def test_a_fast_kube_scheduler_gets_more_at_a_time() -> None:

@@ -12,6 +12,7 @@ from api.objects import timestamp
 from api.reservation import ReservationSpec, ReservationStatus, State
 from api.streams import Condition, Pod
 from controller.gangs import booking, watching
+from controller.gangs.booking import Refusals
 from controller.gangs.deciding import (
     Abandon,
     Close,
@@ -73,8 +74,8 @@ def test_the_slot_of_a_pod_that_is_refused_goes_first_and_then_the_pod() -> None
     """Whoever came in its place would be lifted onto the same node otherwise."""
     booked = begun()
     step = next_step(seen([bound(0), stuck(1)], booked), NOW)
-    assert step == Repair(booked, frozenset({("a", 1)}))
-    patch = booking.repaired(booked, step.slots, Standing(1.0))
+    assert step == Repair(booked, frozenset({("a", 1)}), Refusals(1))
+    patch = booking.repaired(booked, step.slots, Standing(1.0), step.refusals)
     left = ReservationSpec.model_validate({**booked.spec.model_dump(), **_spec(patch)})
     assert left.repairs == 1
     assert [(g.name, s.index) for g in left.groups for s in g.slots] == [("a", 0)]
@@ -124,9 +125,17 @@ def test_a_gang_in_which_too_many_pods_fail_is_rolled_back_in_kube_schedulers_wo
     step = next_step(seen([bound(0), stuck(1)], booked), NOW)
     assert step == Abandon(booked, f"a-1 was not bound: {NO_ROOM}")
     closed = begun(state=State.BOUND, repairs=watching.MOST_REPAIRS)
-    assert next_step(seen([bound(0), stuck(1)], closed), NOW) == Repair(
-        closed, frozenset({("a", 1)})
-    ), "a gang that has started is never rolled back"
+    step = next_step(seen([bound(0), stuck(1)], closed), NOW)
+    assert isinstance(step, Repair), "a gang that has started is never rolled back"
+
+
+def test_nodes_that_vanish_do_not_speak_against_a_gang_however_many() -> None:
+    wide = {("a", i): f"n{i}" for i in range(20)}
+    booked = reservation(wide, State.LIFTING)
+    pods = [member("a", i, gated=False) for i in range(20)]
+    seen_now = view(gang({"a": (20, 20)}), pods, booked)
+    step = next_step(replace(seen_now, stranded=frozenset(wide)), NOW)
+    assert step == Repair(booked, frozenset(wide)), "a whole rack, say"
 
 
 def test_a_begun_gang_without_another_place_is_given_up_after_a_while() -> None:
@@ -221,7 +230,8 @@ def test_who_was_refused_is_given_no_more_time_by_those_that_are_still_to_be_lif
     step = next_step(view(booked, pods, soon), NOW)
     assert step == Wait(names.REASON_LIFTING, "1 lifted pods are not bound yet")
     late = NOW + timedelta(seconds=5)
-    assert next_step(view(booked, pods, soon), late) == Repair(soon, frozenset({("a", 1)}))
+    step = next_step(view(booked, pods, soon), late)
+    assert step == Repair(soon, frozenset({("a", 1)}), Refusals(1))
     untried = [bound(0), member("a", 1, gated=False), member("a", 2)]
     assert next_step(view(booked, untried, soon), NOW) == Extend(soon)
 

@@ -22,6 +22,7 @@ from controller.gangs.plain_deciding import (
     decide,
     vacant,
 )
+from controller.gangs.plain_slots import Ledger
 from controller.gangs.standing import Standing
 from controller.gangs.views import GangView, Reservation, members_of
 from scheduler.answers import Placed, Placement
@@ -254,6 +255,17 @@ def test_a_gang_that_was_whole_waits_again_while_its_new_pods_ask_for_what_is_no
     said = decide(view)
     assert isinstance(said, Confirm)
     assert not said.whole
+
+
+def test_a_gang_that_was_rolled_back_is_remembered_while_its_pods_are_made_anew() -> None:
+    """With its PodGang it would be forgotten how often, and be tried again at once for ever."""
+    tried = Ledger({}, {}, tried=True)
+    gone = replace(seen(there=WHOLE), ledger=tried)
+    assert decide(gone) == Rest()
+    assert isinstance(decide(replace(gone, pods=(D,))), Amend)
+    assert isinstance(decide(replace(gone, forsaken=True)), Unmake)
+    done = replace(gone, ledger=replace(tried, committed=True))
+    assert isinstance(decide(done), Unmake), "it was started after all, and is over"
 
 
 def test_namesakes_without_room_begin_anew_too() -> None:
