@@ -16,6 +16,7 @@ GANGS_ACCOUNT: Final = "penstock-gangs"
 WORKLOADS_MANAGER: Final = "penstock-workloads"
 GANGS_MANAGER: Final = "penstock-gangs"
 READINESS_MANAGER: Final = "penstock-gangs-readiness"
+DISRUPTION_MANAGER: Final = "penstock-gangs-disruption"
 # The same process, where it makes gangs of labelled pods: of one status, each writes its own part.
 PLAIN_GANGS_MANAGER: Final = "penstock-plain-gangs"
 
@@ -198,6 +199,10 @@ REASON_KEPT: Final = "RoomKept"
 REASON_USED: Final = "Used"
 REASON_EXPIRED: Final = "Expired"
 REASON_KEEP_FAILED: Final = "Failed"
+
+# Kubernetes' condition of pods that go through no fault of theirs, and our reason for it.
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+REASON_TAKEN_BACK: Final = "GangTakenBack"
 
 # Reason of an Event on a pod whose plain gang cannot have its PodGang.
 REASON_NAME_TAKEN: Final = "GangNameTaken"

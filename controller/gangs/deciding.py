@@ -34,7 +34,7 @@ from typing import Final, TypeAlias
 from api import names
 from api.objects import timestamp
 from api.reservation import State
-from controller.gangs import startup, watching
+from controller.gangs import lacking, startup, watching
 from controller.gangs.booking import NO_REFUSALS, Refusals
 from controller.gangs.views import GangView, Member, Reservation, SlotKey
 
@@ -166,7 +166,9 @@ def next_deadline(view: GangView, now: datetime) -> datetime | None:
         said = reservation.status.retry_at
         due = datetime.fromisoformat(said) if said else None
     else:
-        all_due = (watching.bind_by(reservation) if view.unbound() else None, _rests_until(view))
+        bound_by = watching.bind_by(reservation) if view.unbound() else None
+        later = [*lacking.overdue_at(view), lacking.together_at(view)]
+        all_due = (bound_by, _rests_until(view), *later)
         return min((each for each in all_due if each is not None and each > now), default=None)
     return due if due is not None and due > now else None
 
@@ -204,7 +206,7 @@ def _without_base(view: GangView, reservation: Reservation, step: Step) -> Step:
         return Abandon(reservation, "its base gang was rolled back")
     if not isinstance(step, Lift | Place | Extend):
         return step
-    if _has_minimum(view):
+    if lacking.is_bound(view):
         return settled(view)
     return Wait(names.REASON_WAITING_FOR_BASE, "its base gang was rolled back")
 
@@ -229,13 +231,14 @@ def _committed(view: GangView, reservation: Reservation, now: datetime) -> Step:
 
     Nothing that befalls one of its pods may keep the others from being lifted.
     """
+    let_go = _let_go(view, reservation, now)
     unfit = view.unfit
-    due = [(member, node) for member, node in _due(view) if member.slot not in unfit]
+    due = [(member, node) for member, node in lacking.due(view) if member.slot not in unfit]
     waiting = startup.unmet(view) if due else {}
     ready = tuple((member, node) for member, node in due if not startup.is_held(member, waiting))
     unwatched = bool(view.unbound()) and watching.bind_by(reservation) is None
-    if unwatched:
-        return Extend(reservation)
+    if let_go is not None or unwatched:
+        return let_go or Extend(reservation)
     if ready and not watching.enough_time(reservation, now):
         # More time for these would be more for the refused too, again and again.
         return settled(view) if watching.has_refused(view) else Extend(reservation)
@@ -246,17 +249,19 @@ def _committed(view: GangView, reservation: Reservation, now: datetime) -> Step:
         return Trim(reservation, stale)
     if reservation.state is State.BOUND:
         return _started(view, now)
-    return _lifted(view, reservation, waiting=bool(due))
+    return _lifted(view, reservation, now, waiting=bool(due))
 
 
 def _started(view: GangView, now: datetime) -> Step:
     """Go on with a gang that has started, of which nothing can be lifted now."""
+    if lacking.gathers(view, now):
+        return Wait(names.REASON_WAITING_FOR_PODS, lacking.short(view))
     until = _rests_until(view)
     if until is None or until <= now:
-        return _place(view) or settled(view)
+        return _place(view) or _by_others(view) or settled(view)
     slots = view.nodes_by_slot()
     place = _place(view, without=lambda member: member.slot not in slots)
-    resting = any(member.gated and member.slot not in slots for member in view.members)
+    resting = any(lacking.homeless(view))
     return place or (_resting(view, until) if resting else settled(view))
 
 
@@ -267,24 +272,21 @@ def _rests_until(view: GangView) -> datetime | None:
 def _resting(view: GangView, until: datetime) -> Wait:
     said = view.reservation.spec.refused if view.reservation is not None else None
     message = f"{said.message if said else ''}; it is tried again at {timestamp(until)}"
-    return Wait(names.REASON_BOUND if _has_minimum(view) else names.REASON_REFUSED, message)
+    return Wait(names.REASON_BOUND if lacking.is_bound(view) else names.REASON_REFUSED, message)
 
 
-def _has_minimum(view: GangView) -> bool:
-    groups = view.gang.spec.pod_groups
-    return all(sum(m.bound for m in view.of_clique(g.name)) >= g.min_replicas for g in groups)
-
-
-def _lifted(view: GangView, reservation: Reservation, *, waiting: bool) -> Step:
+def _lifted(view: GangView, reservation: Reservation, now: datetime, *, waiting: bool) -> Step:
     """Go on where nothing can be lifted now, though some may be `waiting` for their turn."""
     place = _place(view)
+    if place is not None and lacking.gathers(view, now):
+        return Wait(names.REASON_WAITING_FOR_PODS, lacking.short(view))
     if waiting:
         return place or settled(view)
     if place is not None and place.minimum:
         return place  # its slot serves no more, and who waits for it would wait for ever
     if view.unbound():
         return settled(view)
-    return _missing(view) or Close(reservation)
+    return _missing(view) or _by_others(view) or Close(reservation)
 
 
 def settled(view: GangView) -> Wait:
@@ -293,7 +295,7 @@ def settled(view: GangView) -> Wait:
     if unbound:
         return Wait(names.REASON_LIFTING, f"{unbound} lifted pods are not bound yet")
     unmet = startup.unmet(view)
-    waiting = Counter(m.slot[0] for m, _ in _due(view) if startup.is_held(m, unmet))
+    waiting = Counter(m.slot[0] for m, _ in lacking.due(view) if startup.is_held(m, unmet))
     if waiting:
         message = startup.sentence({name: unmet[name] for name in waiting})
         if _starting(view) or _short_without(view, waiting):
@@ -311,10 +313,7 @@ def has_started(view: GangView) -> bool:
     """
     if view.reservation is None:
         # Grove's gangs run where nothing was reserved.
-        return all(
-            sum(member.bound for member in view.of_clique(group.name)) >= group.min_replicas
-            for group in view.gang.spec.pod_groups
-        )
+        return lacking.is_bound(view)
     if view.reservation.state in (State.HELD, State.ROLLED_BACK):
         return False
     if view.reservation.state is State.BOUND:
@@ -324,12 +323,6 @@ def has_started(view: GangView) -> bool:
         step = settled(view)
     waits = isinstance(step, Wait) and step.reason == names.REASON_WAITING_FOR_PARENTS
     return waits and _missing(view) is None
-
-
-def _due(view: GangView) -> list[tuple[Member, str]]:
-    """List the gated members that have a slot, with its node."""
-    nodes = view.nodes_by_slot()
-    return [(m, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
 
 
 def _starting(view: GangView) -> bool:
@@ -346,13 +339,9 @@ def _short_without(view: GangView, waiting: Mapping[str, int]) -> bool:
 
 def _missing(view: GangView) -> Wait | None:
     """Say which pods must come about before the gang is whole."""
-    waiting = []
-    for group in view.gang.spec.pod_groups:
-        there = len(view.of_clique(group.name))
-        if there < group.min_replicas:
-            waiting.append(f"{group.name} has {there} of {group.min_replicas} pods")
-    if waiting or not view.gang.initialized:
-        return Wait(names.REASON_WAITING_FOR_PODS, "; ".join(waiting))
+    short = lacking.short(view)
+    if short or not view.gang.initialized:
+        return Wait(names.REASON_WAITING_FOR_PODS, short)
     return None
 
 
@@ -360,29 +349,33 @@ def _held_back(view: GangView) -> Wait | None:
     """Say who else must let go first."""
     if not view.base_started:
         return Wait(names.REASON_WAITING_FOR_BASE, "its base gang has not started")
-    foreign = sorted({g for m in view.members if m.gated for g in m.pod.gates} - {names.GATE})
+    foreign = lacking.held_back(view)
     if foreign:
         # To reserve room for a pod that somebody else holds back would keep it for nobody.
-        return Wait(
-            names.REASON_FOREIGN_GATES, f"other gates are on its pods: {', '.join(foreign)}"
-        )
+        return Wait(names.REASON_FOREIGN_GATES, lacking.gates(foreign))
     return None
+
+
+def _by_others(view: GangView) -> Wait | None:
+    """Say who else keeps a begun gang from having its minimum."""
+    foreign = lacking.held_back(view)
+    if not foreign or lacking.can_spare(view, foreign):
+        return None
+    return Wait(names.REASON_FOREIGN_GATES, lacking.gates(foreign))
+
+
+def _let_go(view: GangView, reservation: Reservation, now: datetime) -> Step | None:
+    """Keep room no longer for pods that somebody else has held back for so long."""
+    overdue = lacking.overdue(view, now)
+    if not overdue:
+        return None
+    if reservation.state is State.LIFTING and not lacking.can_spare(view, overdue):
+        return Abandon(reservation, lacking.gates(overdue))
+    slots = frozenset(m.slot for m in overdue) & view.nodes_by_slot().keys()
+    return Trim(reservation, slots) if slots else None
 
 
 def _place(view: GangView, without: Callable[[Member], bool] = lambda _: False) -> Place | None:
     """Ask for room for gated members without a slot that serves: what the minimum lacks first."""
-    nodes, unfit = view.nodes_by_slot(), view.unfit
-    minimum: list[Member] = []
-    extras: list[Member] = []
-    for group in view.gang.spec.pod_groups:
-        members = view.of_clique(group.name)
-        homeless = [
-            m
-            for m in members
-            if m.pod.gates == (names.GATE,) and (m.slot not in nodes or m.slot in unfit)
-        ]
-        settled = len(members) - len(homeless)
-        lacking = max(0, group.min_replicas - settled)
-        minimum += [m for m in homeless[:lacking] if not without(m)]
-        extras += [m for m in homeless[lacking:] if not without(m)]
-    return Place(tuple(minimum), tuple(extras)) if minimum or extras else None
+    minimum, extras = lacking.homeless(view, without)
+    return Place(minimum, extras) if minimum or extras else None

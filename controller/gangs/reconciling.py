@@ -31,6 +31,7 @@ from controller.gangs.deciding import (
     next_deadline,
     next_step,
 )
+from controller.gangs.evicting import Evictor
 from controller.gangs.forecasting import Forecaster
 from controller.gangs.holding import Holder
 from controller.gangs.noticing import Noticeboard
@@ -88,6 +89,7 @@ class Reconciler:
         self._herald = Herald(client, clock, caches.pods, fenced)
         told = Telling(self.world, caches.gangs, self.queue.add_after)
         self.announcer = Announcer(client, clock, told, instance)
+        self._evictor = Evictor(client, clock, caches.pods, fenced)
 
     def take_over(self) -> None:
         """Count what a leader before us has lifted and kube-scheduler has not bound yet."""
@@ -203,7 +205,7 @@ class Reconciler:
             case Lift(lifts):
                 await self._lift(view, lifts)
             case Evict(members):
-                await self._evict(view, members)
+                await self._evictor.evict(view, members)
             case Expire(reservation):
                 await self._give_back(view, reservation)
             case Trim(reservation, slots):
@@ -243,23 +245,6 @@ class Reconciler:
             still_gated.append(meta.uid)
             raise
         self._pods.observe(answer)
-
-    async def _evict(self, view: GangView, members: tuple[Member, ...]) -> None:
-        rolled_back = view.reservation is not None and view.reservation.state is State.ROLLED_BACK
-        requests = [partial(self._evict_one, m.pod, bound=rolled_back) for m in members]
-        failures = await pace.all_of(requests, LIFTS_AT_ONCE)
-        for error in failures:
-            if not isinstance(error, NotFound | Conflict):
-                raise error
-
-    async def _evict_one(self, pod: Pod, *, bound: bool) -> None:
-        """Delete a pod; unless it is to go though it be `bound`, only as it was last seen."""
-        meta = pod.metadata
-        if self._fenced() is None:
-            return
-        _log.info("%s/%s: taken back", meta.namespace, meta.name)
-        how = Deletion(uid=meta.uid, resource_version=None if bound else meta.resource_version)
-        await self._client.delete(PODS, meta.name, meta.namespace, how)
 
     async def _set_state(self, step: _Move) -> None:
         reservation = step.reservation

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from api import names
 from api.reservation import ReservationSpec, ReservationStatus, State
 from api.streams import Custom, Node, Pod, PodClique
-from controller.gangs import asking, companion, plain_slots, spreading, standing
+from controller.gangs import asking, companion, plain_slots, spreading, standing, watching
 from controller.gangs.asking import Around
 from controller.gangs.deciding import has_started
 from controller.gangs.keeps import views as keeps
@@ -201,16 +201,13 @@ class World:
     def _lost(self, view: GangView) -> frozenset[str]:
         """Name reserved nodes that would not take their pod now, or have its room no more.
 
-        Whoever came there since the plan was made, their room counts beside that of our slots; that
-        of pods which are being deleted does not, as it is there in a moment.
+        Whoever came there since the plan was made, or was let in by kube-scheduler in place of one
+        of ours, their room counts beside that of our slots; that of pods which are being deleted
+        does not, as it is there in a moment.
         """
         nodes = view.nodes_by_slot()
         gated = [(m.pod, nodes[m.slot]) for m in view.members if m.gated and m.slot in nodes]
-        # In a gang that is bound a successor keeps the slot, and has time to be bound there.
-        booked = view.reservation
-        starts = booked is not None and booked.state is not State.BOUND
-        asked = {node for _, node in gated} if starts else set[str]()
-        short = {node: self.stockroom.overdrawn(node) for node in asked}
+        short = {node: self.stockroom.overdrawn(node) for node in {node for _, node in gated}}
         return frozenset(
             node
             for pod, node in gated
@@ -219,11 +216,21 @@ class World:
         )
 
     def _stranded(self, view: GangView) -> frozenset[SlotKey]:
-        """Name the slots of lifted pods that are tied to a node which is gone."""
+        """Name the slots of lifted pods that are tied to a node which is gone.
+
+        So it is for them, if they were refused already and it takes no pods by what it says itself.
+        """
         return frozenset(
             member.slot
             for member in view.unbound()
-            if (node := pinned_node(member.pod)) and self.nodes.get("", node) is None
+            if (node := pinned_node(member.pod))
+            and (
+                self.nodes.get("", node) is None
+                or (
+                    watching.refused(member.pod)
+                    and self._refuses(node, self._constraints(member.pod))
+                )
+            )
         )
 
     def _constraints(self, pod: Pod) -> Constraints:
