@@ -141,7 +141,7 @@ def test_a_try_that_came_to_nothing_before_any_lift_is_remembered() -> None:
     assert (once_more.state, once_more.spec.attempt) == (State.HELD, 1), "it is the same try"
 
 
-def down(pods: list[Pod], booked: Reservation | None) -> GangView:
+def down(pods: list[Pod], booked: Reservation) -> GangView:
     """A scaled gang whose base gang was rolled back."""
     return replace(seen(pods, booked), base_started=False, base_down=True)
 

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from api import names
-from api.jsons import Json
 from api.reservation import State
 from api.streams import Pod, SchedulingGate
 from controller.gangs import lacking
@@ -141,7 +140,7 @@ async def test_a_refused_pod_whose_node_takes_nobody_any_more_is_not_waited_for(
 
 async def test_a_successor_goes_elsewhere_where_kube_scheduler_gave_its_room_to_another() -> None:
     """It preempted the pod before, and nominated the one that it did this for."""
-    eight: dict[str, Json] = {"nvidia.com/gpu": "8"}
+    eight = {"nvidia.com/gpu": "8"}
     async with scene() as (s, _, _):
         see(s, member("a", 0), booked("n1", "8", State.BOUND, 4))
         assert isinstance(next_step(look(s), NOW), Lift)

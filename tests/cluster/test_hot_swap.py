@@ -1,0 +1,175 @@
+"""Pods that a running gang loses are placed anew together, under what is asked of the gang."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from api import names
+from api.jsons import JsonObject
+from api.reservation import State
+from api.streams import Pod
+from controller.gangs.views import Reservation
+from kube.errors import NotFound
+from kube.resources import PODS
+from penstock.lab.state import Lab
+from penstock.tree import SetSeen
+from tests.support import hallnodes
+from tests.support.hallnodes import ROW, ROWS, domains, name_of, near, placed_set, role
+from tests.support.living import Cluster, Kubectl, connect, engine_set
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hall(lab: Lab) -> Iterator[None]:
+    """The nodes that this module's sets go to: rows of a hall are nodes 0, 4 and 8, and so on."""
+    with asyncio.Runner() as runner:
+        client = connect(lab.kubeconfig)
+        place = hallnodes.halls(client)
+        runner.run(client.__aenter__())
+        runner.run(place.__aenter__())
+        yield
+        runner.run(place.__aexit__(None, None, None))
+        runner.run(client.__aexit__(None, None, None))
+
+
+def homes(seen: SetSeen) -> dict[str, str]:
+    return {pod.spec.node_name: pod.metadata.uid for pod in seen.pods.values()}
+
+
+async def drain(cluster: Cluster, seen: SetSeen, *nodes: str) -> None:
+    """Cordon these nodes, then delete all pods of the set on them at once."""
+    for node in nodes:
+        hall, number = node.removeprefix("hall-").split("-node-")
+        await hallnodes.cordon(cluster.client, int(hall), int(number))
+    going = [pod for pod in seen.pods.values() if pod.spec.node_name in nodes]
+    await asyncio.gather(
+        *(cluster.client.delete(PODS, pod.metadata.name, cluster.namespace) for pod in going)
+    )
+
+
+async def moved(cluster: Cluster, name: str, *lost: str) -> SetSeen:
+    """Wait until the set runs and none of its pods is on these nodes."""
+
+    async def attempt() -> SetSeen | None:
+        seen = await cluster.running(name)
+        return seen if not set(lost) & homes(seen).keys() else None
+
+    return await cluster.until(attempt, f"{name} off {', '.join(lost)}")
+
+
+async def booked(cluster: Cluster) -> Reservation:
+    (found,) = await cluster.reservations()
+    assert found.state is State.BOUND
+    return found
+
+
+async def test_a_pod_of_a_drained_node_gets_the_spare_node_of_the_row_that_is_required(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    kubectl.apply(placed_set("spare", [role("main", 2, 8, 0)], whole=near("row", network=ROWS)))
+    before = await cluster.running("spare")
+    (row,) = domains(before, ROW)
+    gone, stays = sorted(homes(before))
+    await drain(cluster, before, gone)
+    after = await moved(cluster, "spare", gone)
+    assert domains(after, ROW) == [row]
+    assert homes(after)[stays] == homes(before)[stays], "nobody else has moved"
+    kept = await booked(cluster)
+    assert {slot.node for _, slot, _ in kept.slots()} == homes(after).keys()
+    assert (kept.spec.repairs, kept.spec.attempt) == (0, 0)
+
+
+async def test_pods_that_are_lost_together_go_where_there_is_room_for_all_of_them(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """The row they come from has room for one more, and the next row too."""
+    client = cluster.client
+    await hallnodes.cordon(client, 1, *(n for n in range(hallnodes.COUNT) if n not in (0, 4)))
+    kubectl.apply(placed_set("both", [role("main", 2, 8, 1)], whole=near("row", network=ROWS)))
+    before = await cluster.running("both")
+    assert homes(before).keys() == {name_of(1, 0), name_of(1, 4)}
+    await hallnodes.cordon(client, 1, 8, 1, 2, 6, off=True)
+    await drain(cluster, before, *homes(before))
+    after = await moved(cluster, "both", *homes(before))
+    assert homes(after).keys() == {name_of(1, 2), name_of(1, 6)}
+    assert (await booked(cluster)).spec.repairs == 0
+
+
+async def test_a_row_without_room_is_waited_for_and_the_others_stay(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    roomy = near("row", network=ROWS)
+    kubectl.apply(placed_set("full", [role("main", 3, 8, 2)], whole=roomy))
+    before = await cluster.running("full")
+    gone, *stay = sorted(homes(before))
+    await drain(cluster, before, gone)
+
+    async def told() -> bool | None:
+        said = await cluster.gang("full-0", reason=names.REASON_INSUFFICIENT)
+        return "must stay in one row" in said.message or None
+
+    await cluster.until(told, "the gang says what is in its way")
+    pods = {pod.spec.node_name: pod.metadata.uid for pod in await cluster.pods("full", 3)}
+    assert {node: pods[node] for node in stay} == {node: homes(before)[node] for node in stay}
+    number = int(gone.rpartition("-")[2])
+    await hallnodes.cordon(cluster.client, 2, number, off=True)
+    after = await cluster.running("full")
+    assert homes(after).keys() == homes(before).keys(), "its own node was back first"
+
+
+async def test_a_pod_that_kube_scheduler_preempted_gets_other_room_without_being_tried_in_vain(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    await cluster.label_nodes("preempt-test", count=3)
+    kubectl.apply(engine_set("preempted", pods=2, gpus=8, selector="preempt-test"))
+    before = await cluster.running("preempted")
+    victim, stays = sorted(homes(before))
+    urgent = f"urgent-{cluster.namespace}"
+    kubectl.apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": urgent}, "value": 1000,
+        }
+    )  # fmt: skip
+    try:
+        kubectl.apply(pushing("intruder", urgent, victim))
+        intruder = await bound_pod(cluster, "intruder")
+        after = await moved(cluster, "preempted", victim)
+    finally:
+        kubectl.run("delete", "priorityclass", urgent, check=True)
+    assert intruder.spec.node_name == victim
+    assert homes(after)[stays] == homes(before)[stays]
+    kept = await booked(cluster)
+    assert kept.spec.repairs == 0, "its successor was not lifted onto the room that was gone"
+    assert {slot.node for _, slot, _ in kept.slots()} == homes(after).keys()
+
+
+def pushing(name: str, priority: str, node: str) -> JsonObject:
+    """A pod that takes a whole node, and may push others off it."""
+    container: JsonObject = {
+        "name": "main", "image": "registry.example/intruder:1.0",
+        "resources": {"limits": {"nvidia.com/gpu": "8"}},
+    }  # fmt: skip
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [container],
+            "priorityClassName": priority,
+            "nodeSelector": {names.HOSTNAME_KEY: node},
+        },
+    }
+
+
+async def bound_pod(cluster: Cluster, name: str) -> Pod:
+    async def attempt() -> Pod | None:
+        try:
+            pod = await cluster.client.get(PODS, Pod, name, cluster.namespace)
+        except NotFound:
+            return None
+        return pod if pod.spec.node_name else None
+
+    return await cluster.until(attempt, f"{name} bound")
