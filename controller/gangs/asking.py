@@ -24,12 +24,16 @@ from scheduler.requests import Anchor, Closeness, GangRequest, Group, Sibling, S
 
 @dataclass(frozen=True)
 class Around:
-    """What bears on where a gang may go: its base, and whom it keeps apart from, to begin with."""
+    """What bears on where a gang may go: its base, and whom it keeps apart from, to begin with.
+
+    `before` are the nodes of a gang whose place it would like to have.
+    """
 
     base: GangView | None = None
     apart: tuple[GangView, ...] = ()
     networks: tuple[Network, ...] = (BUILT_IN,)
     claims: Claims = field(default_factory=Claims)
+    before: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def request(view: GangView, place: Place, around: Around = Around()) -> GangRequ
         tuple(_want(member, claimed) for member in place.extras),
         near=tree.near,
         groups=(*tree.groups, *claimed.together),
-        anchors=tuple(_anchors(view, place, around.base, with_base=tree.with_base)),
+        anchors=tuple(_anchors(view, place, around, with_base=tree.with_base)),
         topology=network.name,
         spread=tuple(_spread(gang, around, network)),
         kin=spreading.kin(gang),
@@ -131,9 +135,7 @@ def _closeness(constraint: GangConstraint | None) -> Closeness:
     return Closeness(pack.required or "", pack.preferred or "") if pack else Closeness()
 
 
-def _anchors(
-    view: GangView, place: Place, base: GangView | None, *, with_base: bool
-) -> Iterator[Anchor]:
+def _anchors(view: GangView, place: Place, around: Around, *, with_base: bool) -> Iterator[Anchor]:
     """List where the gang's other pods are; those of its base only draw it near, unless bound to.
 
     A pod that is asked for is no anchor, even if it still has a slot.
@@ -142,11 +144,12 @@ def _anchors(
     for slot, node in sorted(view.homes().items()):
         if slot not in asked:
             yield Anchor(node, slot[0])
-    homes = sorted(base.homes().items()) if base else []
+    homes = sorted(around.base.homes().items()) if around.base else []
     if with_base:
         yield from (Anchor(node, slot[0]) for slot, node in homes)
     else:
-        yield from (Anchor(node) for node in sorted({node for _, node in homes}))
+        near = {node for _, node in homes} or set(around.before)
+        yield from (Anchor(node) for node in sorted(near))
 
 
 def _spread(gang: Gang, around: Around, network: Network) -> Iterator[Spread]:

@@ -30,6 +30,8 @@ def status(
     `unheeded` says what it would like and nobody heeds.
     """
     reason, message = _reason(view, step, refusal)
+    if unheeded and isinstance(refusal, NoFit) and reason != names.REASON_BOUND:
+        message += f"; {unheeded}"
     scheduled = "True" if reason == names.REASON_BOUND else "False"
     reservation = view.reservation
     return PodGangStatus(

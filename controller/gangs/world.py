@@ -135,6 +135,7 @@ class World:
             tuple(self._view(other, base_started=True) for other in self._apart_from(gang)),
             self.topologies.networks,
             self.supplies.claims,
+            self.keeps.before(gang),
         )
 
     def unheeded(self, gang: Gang) -> str:

@@ -147,7 +147,8 @@ async def test_room_of_another_namespace_is_out_of_reach(
         replace(kubectl, namespace=space).apply(room("room", label))
         await comes_to(theirs, "room", State.AVAILABLE)
         kubectl.apply(asking(engine_set("thief", pods=1, gpus=1, selector=label), f"{space}/room"))
-        await cluster.gang("thief-0", reason=names.REASON_INSUFFICIENT)
+        told = await cluster.gang("thief-0", reason=names.REASON_INSUFFICIENT)
+        assert "reservation room is in namespace" in told.message
         found = await comes_to(theirs, "room", State.AVAILABLE)
         assert found.status.users == []
         await cluster.client.delete(RESERVATIONS, "room", space)

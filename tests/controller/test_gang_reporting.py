@@ -9,9 +9,11 @@ from api import names
 from api.objects import condition_of
 from api.podgang import Phase, PodGangStatus
 from api.streams import Condition, Pod
-from controller.gangs import reporting
-from controller.gangs.deciding import Wait
+from controller.gangs import asking, reporting, topologies
+from controller.gangs.deciding import Place, Wait
 from controller.podgang import Gang
+from scheduler import cycle
+from scheduler.snapshot import build
 from tests.support.sets import NOW, gang, member, view
 
 BOUND = Wait(names.REASON_BOUND)
@@ -98,3 +100,18 @@ def test_what_workloads_says_of_a_gang_makes_no_news() -> None:
     assert reporting.same(beside, said)
     assert not reporting.same(PAIR.status, said)
     assert not reporting.same(beside, reported(PAIR, 1, 1))
+
+
+def test_a_gang_without_room_is_told_what_of_its_wishes_is_not_heeded() -> None:
+    waiting = view(PAIR, [member("a", 0), member("a", 1), member("b", 0)])
+    asked = asking.request(waiting, Place(waiting.members, ()))
+    (refusal,) = cycle.plan(build((), (), [topologies.BUILT_IN.levels]), [asked]).refusals
+
+    def said(unheeded: str) -> str:
+        step = Place(waiting.members, ())
+        status = reporting.status(waiting, step, refusal, NOW, unheeded)
+        found = condition_of(status.conditions, names.SCHEDULED)
+        assert found is not None
+        return found.message
+
+    assert said("reservation x is for others") == f"{said('')}; reservation x is for others"

@@ -1,8 +1,9 @@
 """What becomes of room that a person has kept: found whole, drawn on, and free again at the end."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from api import names
@@ -10,12 +11,13 @@ from api.jsons import JsonObject
 from api.keep import KeepSpec, State
 from api.objects import condition_of
 from api.reservation import State as EntryState
+from api.streams import Custom
 from controller.gangs.keeps import deciding, views
 from controller.gangs.keeps.deciding import Rest, Seek, Tell
 from controller.gangs.keeps.views import Keep, KeepView
 from scheduler.answers import Placed, Placement
 from scheduler.requests import GangRequest, Want
-from tests.support.keeping import GPU, keep, user
+from tests.support.keeping import GPU, keep, raw, user
 from tests.support.sets import NOW
 
 TWO = {0: "n0", 1: "n1"}
@@ -173,3 +175,28 @@ def test_a_gang_draws_no_more_than_its_slots_there_take() -> None:
     assert views.drawn_by(user({0: "n2"}, {"n1": 4})) == {}
     held = keep(slots=TWO, replicas=2)
     assert views.rest(held, [user({0: "n2"}, {"n1": 4})]) == held.shares()
+
+
+def test_an_instant_may_be_written_in_small_letters_and_must_name_its_zone() -> None:
+    def expiring(when: str) -> Custom:
+        made = keep()
+        spec = made.spec.model_copy(update={"expires": when})
+        return msgspec.json.decode(raw(replace(made, spec=spec), 1), type=Custom)
+
+    found = views.read(expiring("2030-01-01t00:00:00z"))
+    assert found is not None
+    assert found.expires == datetime(2030, 1, 1, tzinfo=UTC)
+    for wrong in ("2030-01-01T00:00:00", "tomorrow"):
+        assert views.read(expiring(wrong)) is None
+
+
+def test_what_names_a_gang_is_the_ledgers_whatever_else_it_says() -> None:
+    def written(spec: JsonObject) -> Custom:
+        body: JsonObject = {"metadata": {"name": "x"}, "spec": spec}
+        return msgspec.json.decode(msgspec.json.encode(body), type=Custom)
+
+    owners: JsonObject = {"owners": [{"labelSelector": {}}]}
+    assert views.is_by_a_person(written(owners))
+    assert not views.is_by_a_person(written({"gang": {"name": "g", "uid": "u"}}))
+    assert not views.is_by_a_person(written({**owners, "gang": {"name": "g", "uid": "u"}}))
+    assert not views.is_by_a_person(written({}))

@@ -9,13 +9,15 @@ from api import names
 from api.jsons import Json
 from api.keep import State
 from api.reservation import State as EntryState
+from controller.gangs.asking import Around, request
 from controller.gangs.deciding import Place
 from controller.gangs.keeps.known import Keeps
 from controller.gangs.keeps.views import Keep
 from controller.gangs.views import GangView, Reservation
+from scheduler.requests import Anchor
 from tests.support.clusters import node
 from tests.support.keeping import GPU, keep, user
-from tests.support.sets import gang, member, view
+from tests.support.sets import gang, member, reservation, view
 from tests.support.stockrooms import LEVELS, NODES, Stand
 
 KEY = ("default", "room")
@@ -172,6 +174,24 @@ def test_a_gang_is_told_why_it_does_not_get_what_it_asks_for(annotation: str, sa
         keep("over", {0: "n6"}, State.EXPIRED),
     )
     assert kept.keeps.unheeded(asking(annotation).gang, {}) == said
+
+
+def test_a_gang_may_ask_for_the_place_of_another_by_its_name() -> None:
+    kept = Kept()
+    kept.keeps.follow(("default", "older-0"), reservation({("a", 0): "n4", ("a", 1): "n3"}))
+    after = asking("older-0").gang
+    assert kept.keeps.before(after) == ("n3", "n4")
+    assert kept.keeps.unheeded(after, {}) == ""
+    for other in ("", "demo-0", "far/older-0", "none"):
+        assert kept.keeps.before(asking(other).gang) == ()
+    kept.keeps.follow(("default", "older-0"), None)
+    assert kept.keeps.before(after) == ()
+
+
+def test_the_place_of_another_gang_draws_one_that_has_no_base() -> None:
+    seen = asking()
+    asked = request(seen, Place(seen.members, ()), Around(before=("n3", "n4")))
+    assert asked.anchors == (Anchor("n3"), Anchor("n4"))
 
 
 def test_slots_on_nodes_that_are_gone_or_overfull_are_lost() -> None:

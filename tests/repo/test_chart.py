@@ -205,3 +205,21 @@ def test_labels_of_the_user_are_on_every_object_but_definitions(render: Render) 
 def test_a_wrong_value_is_refused_by_name(render: Render, setting: str, named: str) -> None:
     with pytest.raises(ValueError, match=named):
         render(setting)
+
+
+def test_nobody_may_keep_room_until_the_clusters_owner_says_so(
+    render: Render, outside: Objects
+) -> None:
+    role = outside["ClusterRole", "penstock-reservations"]
+    assert rules(role) == expand(("penstock.dev", "reservations", f"{READ} {MAKE} update", ""))
+    for (kind, _), binding in outside.items():
+        if kind in {"RoleBinding", "ClusterRoleBinding"}:
+            assert items(binding, "roleRef", "name") != ["penstock-reservations"]
+
+    def aggregated(objects: Objects) -> set[str]:
+        labels = objects["ClusterRole", "penstock-reservations"]["metadata"]
+        return {key for key in str(labels).split("'") if "aggregate-to" in key}
+
+    assert aggregated(outside) == set()
+    told = render("reservations.aggregateTo[0]=edit")
+    assert aggregated(told) == {"rbac.authorization.k8s.io/aggregate-to-edit"}

@@ -29,6 +29,7 @@ class Keeps:
         self._in: dict[str, set[Key]] = {}  # by namespace
         self._users: dict[Key, dict[Key, Reservation]] = {}  # of each keep, by the gang's key
         self._used_by: dict[Key, Key] = {}  # the keep that each entry draws on
+        self._entries: dict[Key, Reservation] = {}  # of the ledger
         self._on_node: dict[str, set[Key]] = {}
         self._touched: Callable[[Key], None] = _nobody
         self._freed: Callable[[], None] = _nothing
@@ -61,6 +62,10 @@ class Keeps:
 
     def follow(self, key: Key, entry: Reservation | None) -> None:
         """Take an entry of the ledger as it is now; None if it is gone."""
+        if entry is None:
+            self._entries.pop(key, None)
+        else:
+            self._entries[key] = entry
         before = self._used_by.pop(key, None)
         if before is not None:
             del self._users[before][key]
@@ -122,6 +127,19 @@ class Keeps:
                 return Kept(name, shares, keep.spec.allocate_once)
         return None
 
+    def before(self, gang: Gang) -> tuple[str, ...]:
+        """Name the nodes of the gang whose place this one asks to have again, as far as it is free.
+
+        Its entry in the ledger is called like that gang, so that it can be named like a keep.
+        """
+        asked = owners.asked_for(gang, ())
+        if asked is None or asked == gang.key or asked[0] != gang.metadata.namespace:
+            return ()
+        entry = self._entries.get(asked)
+        if entry is None:
+            return ()
+        return tuple(sorted({slot.node for _, slot, _ in entry.slots()}))
+
     def unheeded(self, gang: Gang, every: Mapping[Key, Pod]) -> str:
         """Say why a gang does not get the room it asks for by name; "" if it asks for none."""
         pods = _first_pods(gang, every)
@@ -132,6 +150,8 @@ class Keeps:
         if asked[0] != gang.metadata.namespace:
             return f"{what} is in namespace {asked[0]}, and room is kept for its own only"
         keep = self._keeps.get(asked)
+        if keep is None and asked in self._entries:
+            return ""  # another gang's, whose place it would like
         if keep is None:
             return f"there is no {what}"
         if not owners.meant(keep, gang, pods):

@@ -44,7 +44,7 @@ class Keep:
     def expires(self) -> datetime | None:
         """Until when it keeps its room; None as long as the API server has not said its birth."""
         if self.spec.expires:
-            return datetime.fromisoformat(self.spec.expires)
+            return datetime.fromisoformat(self.spec.expires.upper())
         born = self.metadata.creation_timestamp
         lasts = durations.seconds(self.spec.ttl or LASTS)
         return born + timedelta(seconds=lasts) if born else None
@@ -109,16 +109,20 @@ def is_by_a_person(found: Custom) -> bool:
 
 def read(found: Custom) -> Keep | None:
     """Read it, or say in the log why it cannot be read."""
+    meta = found.metadata
     try:
-        return Keep(
-            found.metadata,
+        keep = Keep(
+            meta,
             KeepSpec.model_validate_json(bytes(found.spec)),
             KeepStatus.model_validate_json(bytes(found.status)),
         )
-    except ValidationError as error:
-        meta = found.metadata
-        _log.error("Reservation %s/%s cannot be read: %s", meta.namespace, meta.name, error)
-        return None
+        if keep.expires is None or keep.expires.tzinfo is not None:
+            return keep
+        error: Exception = ValueError(f"{keep.spec.expires!r} is no instant")
+    except (ValidationError, ValueError) as wrong:
+        error = wrong
+    _log.error("Reservation %s/%s cannot be read: %s", meta.namespace, meta.name, error)
+    return None
 
 
 def drawn_by(user: Reservation) -> dict[str, Amounts]:
