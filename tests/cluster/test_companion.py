@@ -227,7 +227,7 @@ async def test_a_gang_without_room_waits_whole_and_says_why(
     large = Manifest("large", (role("main", 7),), gpus=8)
     async with acting(beside[1], there.namespace) as grove:
         await grove.make("large", spec_of(large))
-        said = await there.gang("large-0", reason=names.REASON_INSUFFICIENT)
+        said = await there.gang("large-0", reason=names.REASON_NEVER_FITS)
         assert "gpu" in said.message
         pods = await there.pods("large", 7)
         assert {pod.gates for pod in pods} == {(names.GATE,)}, "Grove's gate is off, ours is not"
