@@ -10,11 +10,13 @@ from api.jsons import JsonObject
 from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Custom
-from controller.gangs import companion, reporting
+from controller.gangs import companion as beside
+from controller.gangs import reporting
 from controller.gangs.deciding import Place, Wait, settled
 from controller.gangs.telling import Storyteller
 from controller.gangs.views import GangView
 from controller.gangs.world import World
+from controller.podgang import Gang
 from controller.voicing import Speaker, Voice
 from kube.cache import Cache
 from kube.client import Client
@@ -75,7 +77,7 @@ class Announcer:
         unheeded = self._told.world.unheeded(view.gang)
         status = reporting.status(view, step, refusal, self._clock.now(), unheeded)
         if self._told.world.mode.companion:
-            status = companion.ours(view.gang, status)
+            status = beside.ours(view.gang, status)
         key, there = view.gang.key, view.gang.status
         # Also where the status says it already: a predecessor may have died between the two.
         self._story.tell(view, status, refusal)
@@ -110,26 +112,30 @@ class Announcer:
         return False
 
     async def _write(self, view: GangView, status: PodGangStatus) -> None:
-        meta = view.gang.metadata
-        if self._told.world.mode.companion:
-            patch = companion.status_patch(view.gang, status)
-            answer = await self._client.merge_patch(
-                PODGANGS, meta.name, patch, meta.namespace, subresource="status"
-            )
-            self._told.gangs.observe(answer)
-            return
-        body: JsonObject = {
-            "apiVersion": PODGANGS.api_version,
-            "kind": PODGANGS.kind,
-            # With the UID, what is said of a gang that is gone cannot land on its namesake.
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
-        }
-        answer = await self._client.apply(
-            PODGANGS, meta.name, body, meta.namespace, subresource="status",
-            manager=names.GANGS_MANAGER,
-        )  # fmt: skip
+        mode = self._told.world.mode
+        answer = await write(self._client, view.gang, status, companion=mode.companion)
         self._told.gangs.observe(answer)
+
+
+async def write(client: Client, gang: Gang, status: PodGangStatus, *, companion: bool) -> bytes:
+    """Write all that we say of a gang, and give the answer."""
+    meta = gang.metadata
+    if companion:
+        patch = beside.status_patch(gang, status)
+        return await client.merge_patch(
+            PODGANGS, meta.name, patch, meta.namespace, subresource="status"
+        )
+    body: JsonObject = {
+        "apiVersion": PODGANGS.api_version,
+        "kind": PODGANGS.kind,
+        # With the UID, what is said of a gang that is gone cannot land on its namesake.
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        "status": status.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+    return await client.apply(
+        PODGANGS, meta.name, body, meta.namespace, subresource="status",
+        manager=names.GANGS_MANAGER,
+    )  # fmt: skip
 
 
 def _reworded(there: PodGangStatus, wanted: PodGangStatus) -> bool:

@@ -11,6 +11,7 @@ from api.podgang import Phase, PodGangStatus
 from api.reservation import State
 from controller.gangs.deciding import Place, Wait
 from controller.gangs.views import GangView
+from controller.podgang import Gang
 from scheduler import explain
 from scheduler.answers import NoFit
 
@@ -43,6 +44,25 @@ def status(
             *_health(view, now),
         ],
     )
+
+
+def switched_off(gang: Gang, now: datetime) -> PodGangStatus:
+    """Give the status of a gang that is nobody's business while gang scheduling is switched off.
+
+    Whether it was ready once is kept, since that counts for its pods later on.
+    """
+    old = gang.status.conditions
+    condition = Condition(
+        type=names.SCHEDULED,
+        status="Unknown",
+        reason=names.REASON_GANGS_OFF,
+        message="gang scheduling is switched off: kube-scheduler binds its pods one by one",
+        last_transition_time=timestamp(now),
+        observed_generation=gang.metadata.generation,
+    )
+    kept = (condition_of(old, kind) for kind in (names.READY, names.UNHEALTHY))
+    said = [settled(old, condition), *(each for each in kept if each is not None)]
+    return PodGangStatus(phase=gang.status.phase, conditions=said)
 
 
 def same(there: PodGangStatus, wanted: PodGangStatus) -> bool:

@@ -8,9 +8,10 @@ prefix of the writes:
 2. It deletes the reservations of gangs. One that is left would say later that its gang was rolled
    back, and have its pods deleted, which run by then.
 3. It sets pods free, one patch each, and tells those that wait for their gang to be ready that they
-   need not. Pods that come after are treated alike.
+   need not. Pods that come after are treated alike, and each gang is said to be nobody's.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,11 +22,13 @@ import msgspec
 
 from api import names
 from api.features import FLAG, Features, read
-from api.streams import Pod
+from api.streams import Custom, Meta, Pod
 from controller import pace
-from controller.gangs import freeing, readiness
+from controller.gangs import companion, freeing, plain_slots, readiness, reporting
+from controller.gangs.announcing import write
 from controller.gangs.views import Reservation
 from controller.gangs.world import Caches, read_reservation
+from controller.podgang import read_gang
 from kube.cache import Change, Deleted
 from kube.client import Client, Deletion
 from kube.clock import Clock
@@ -76,6 +79,12 @@ class Aside:
         """Whether a reservation is to go. Those of sets go by themselves, as nobody's any more."""
         return reservation.ours and not self.features.gang_scheduling
 
+    def leaves(self, gang: Meta) -> bool:
+        """Whether a PodGang is nobody's business, as its pods are."""
+        return not self.features.gang_scheduling or not (
+            self.features.grove_integration or plain_slots.is_plain(gang)
+        )
+
     def allows(self, said: Features) -> bool:
         """Whether what the chart was installed with switches off as much as we were told to."""
         wanted = self.features
@@ -109,7 +118,13 @@ class StandingAside:
         _log.warning("standing aside by %s: letting %d pods go", FLAG, len(held))
         for pod in held:
             queue.add((pod.metadata.namespace, pod.metadata.name))
-        await queue.run(partial(self.let_go, queue), AT_ONCE)
+        gangs: Workqueue[Key] = Workqueue(self.clock)
+        self.caches.gangs.subscribe(partial(self._on_gang, gangs))
+        for each in self.caches.gangs:
+            gangs.add((each.metadata.namespace, each.metadata.name))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(queue.run(partial(self.let_go, queue), AT_ONCE))
+            group.create_task(gangs.run(partial(self.tell, gangs), 1))
 
     async def waits_for(self) -> str:
         """Say what would gate new pods all the same, or ""."""
@@ -164,12 +179,34 @@ class StandingAside:
             self.caches.pods.observe(answer)
             queue.add(key)  # for what is left to write
 
+    async def tell(self, queue: Workqueue[Key], key: Key) -> None:
+        """Say of a gang that nobody gangs it."""
+        found = self.caches.gangs.get(*key)
+        gang = read_gang(found) if found is not None and self.aside.leaves(found.metadata) else None
+        if gang is None or self.fenced() is None:
+            return
+        mode, status = self.caches.mode, reporting.switched_off(gang, self.clock.now())
+        wanted = companion.ours(gang, status) if mode.companion else status
+        if reporting.same(gang.status, wanted):
+            return
+        try:
+            answer = await write(self.client, gang, wanted, companion=mode.companion)
+        except ApiError as error:
+            wait = queue.retry(key)
+            _log.info("%s/%s: not told yet, again in %.2f s: %s", *key, wait, error)
+        else:
+            self.caches.gangs.observe(answer)
+
     async def _delete(self, reservation: Reservation) -> None:
         if self.fenced() is None:
             return
         meta = reservation.metadata
         how = Deletion(uid=meta.uid)
         await self.client.delete(RESERVATIONS, meta.name, meta.namespace, how)
+
+    def _on_gang(self, queue: Workqueue[Key], change: Change[Custom]) -> None:
+        if not isinstance(change, Deleted):
+            queue.add((change.new.metadata.namespace, change.new.metadata.name))
 
     def _on_pod(self, queue: Workqueue[Key], change: Change[Pod]) -> None:
         if not isinstance(change, Deleted) and self.aside.has_work(change.new):

@@ -96,6 +96,8 @@ async def test_without_gang_scheduling_pods_run_ungated_and_with_it_gangs_are_wh
     await switch(GANGS_OFF)
     assert all(freeing.is_free(pod) for pod in await let_go(cluster, "waits", 2))
     assert freeing.is_free(await pod(cluster, "lonely", ready=True)), "Ready without its gang"
+    said = await cluster.gang("waits-0", reason=names.REASON_GANGS_OFF)
+    assert "switched off" in said.message
     kubectl.apply(engine_set("fresh", pods=2, gpus=1))
     fresh = await bound(cluster, "fresh", 2)
     assert not any(map(freeing.is_free, fresh)), "never gated"
@@ -107,6 +109,7 @@ async def test_without_gang_scheduling_pods_run_ungated_and_with_it_gangs_are_wh
     kubectl.apply(engine_set("after", pods=2, gpus=1))
     await cluster.running("after")
     assert [r.metadata.name for r in await cluster.reservations()] == ["after-0"]
+    await cluster.gang("runs-0", reason=names.REASON_BOUND)
     kubectl.apply(engine_set("held", pods=1, gpus=1, selector=NOWHERE))
     assert [pod.gates for pod in await cluster.pods("held", 1)] == [(names.GATE,)]
     assert who(await cluster.pods("runs", 2)) == before

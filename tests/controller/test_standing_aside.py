@@ -16,6 +16,7 @@ from kube.client import Client
 from kube.resources import (
     GUARD_BINDINGS,
     MUTATING_WEBHOOKS,
+    PODGANGS,
     PODS,
     RESERVATIONS,
 )
@@ -80,6 +81,7 @@ def seen(api: PatchApi, client: Client) -> Scene:
     caches: dict[str, Callable[[bytes], None]] = {
         "pods": found.pods.observe,
         "reservations": found.reservations.observe,
+        "podgangs": found.gangs.observe,
     }
     for path, thing in api.objects.items():
         kind = path.rsplit("/", 2)[-2]
@@ -95,6 +97,12 @@ def put(api: PatchApi, path: str, thing: object) -> None:
 
 def furnish(api: PatchApi) -> None:
     """One gang that was rolled back, of two gated pods, and a pod that runs and is not Ready."""
+    waits: JsonObject = {
+        "type": names.SCHEDULED, "status": "False", "reason": names.REASON_INSUFFICIENT,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }  # fmt: skip
+    gang = bare("PodGang", "g", 1, spec={"podgroups": []}, status={"conditions": [waits]})
+    api.put(PODGANGS.path("default", "g"), gang)
     for name in ("g-0", "g-1"):
         put(api, PODS.path("default", name), a_pod(name, asks=name == "g-1"))
     put(api, PODS.path("default", "runs"), a_pod("runs", gates=(), asks=True))
@@ -125,6 +133,8 @@ async def go(api: PatchApi, client: Client, clock: LeapingClock, writes: int) ->
     for name in ("g-0", "g-1", "runs"):
         for _ in range(3):
             await aside.let_go(queue, ("default", name))
+    for _ in range(2):
+        await aside.tell(queue, ("default", "g"))
 
 
 def settled(api: PatchApi) -> Iterator[str]:
@@ -138,7 +148,7 @@ def settled(api: PatchApi) -> Iterator[str]:
             yield path
 
 
-@pytest.mark.parametrize("killed_after", range(7))
+@pytest.mark.parametrize("killed_after", range(8))
 async def test_killed_after_any_write_a_successor_lets_the_rest_go(killed_after: int) -> None:
     async with patching() as (api, client, clock):
         furnish(api)
@@ -149,10 +159,10 @@ async def test_killed_after_any_write_a_successor_lets_the_rest_go(killed_after:
 
         api.before = no_pod_before_the_reservation_is_gone
         await go(api, client, clock, killed_after)
-        assert len(api.writes) == min(killed_after, 5)
+        assert len(api.writes) == min(killed_after, 6)
         await go(api, client, clock, 100)
         assert list(settled(api)) == []
-        assert len(api.writes) == 5, "nothing is written twice"
+        assert len(api.writes) == 6, "nothing is written twice"
         free = msgspec.convert(api.objects[PODS.path("default", "g-0")], Pod)
         assert freeing.is_free(free)
         ran = msgspec.convert(api.objects[PODS.path("default", "runs")], Pod)
@@ -160,6 +170,12 @@ async def test_killed_after_any_write_a_successor_lets_the_rest_go(killed_after:
         (said,) = ran.status.conditions
         assert (said.type, said.status) == (names.READINESS_GATE, "True")
         assert said.reason == names.REASON_GANGS_OFF
+        told = api.objects[PODGANGS.path("default", "g")]["status"]
+        assert isinstance(told, dict)
+        assert isinstance(told["conditions"], list)
+        (scheduled,) = told["conditions"]
+        assert isinstance(scheduled, dict)
+        assert (scheduled["status"], scheduled["reason"]) == ("Unknown", names.REASON_GANGS_OFF)
 
 
 async def test_pods_stay_gated_while_the_chart_still_gates_new_ones() -> None:

@@ -14,7 +14,7 @@ from controller.voicing import Tell
 from controller.workloads.expansion import expand
 from controller.workloads.stepping import Again, Change, Remove, Step
 from controller.workloads.termination import terminating
-from controller.workloads.views import SetView
+from controller.workloads.views import Choices, SetView
 from kube.resources import PODGANGS, PODS
 from tests.support.carrying import carried, made_at, observed
 from tests.support.setviews import LONG_AGO, NOW, clique, made, set_spec, with_pods
@@ -77,6 +77,12 @@ def test_a_clique_that_stands_alone_takes_its_whole_replica_along_and_no_other()
     assert removed(found) == {"demo-1-prefill", "demo-1-decode"}
     assert removed(found, PODGANGS) == {"demo-1"}
     assert sum(isinstance(step, Remove) for step in found) == 4
+
+
+def test_while_gangs_are_switched_off_what_runs_in_part_is_left_alone() -> None:
+    view = losing(whole(), "demo-1-decode", "ready")
+    assert steps(replace(view, choices=Choices(gates=False)), DUE) == []
+    assert steps(view, DUE) != []
 
 
 def test_a_copy_that_its_group_can_spare_goes_alone() -> None:

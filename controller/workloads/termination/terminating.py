@@ -66,7 +66,8 @@ Verdict: TypeAlias = Well | Watched | Due | Underway | Over
 
 def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
     """Give what is to be done about scopes that lack their minimum, or have it again."""
-    if not _concerned(view):
+    # Without gangs a part of one may well run, and nothing that runs is to be touched.
+    if not _concerned(view) or not view.choices.gates:
         return
     for replica in scopes.replicas(wanted):
         verdict = judge(view, replica, now)
