@@ -23,6 +23,7 @@ from tests.chaos.proxy import OF_WATCHES, Trouble
 from tests.chaos.stage import Stage
 
 SOON: Final = 4.0  # seconds; so long is a write waited for that an act is to meet
+DEPOSED: Final = 15.0  # seconds; longer than a lease
 AT_ONCE: Final = Deletion(grace_seconds=0)
 _NODE: Final = re.compile(rb'"(node-\d+)"')
 _GPU: Final = "nvidia.com/gpu"
@@ -116,8 +117,8 @@ async def pause_leader(scene: Scene) -> None:
         leader = await scene.stage.leader()
         if leader is not None:
             await stop(leader, b"")
-    await scene.pause(4.0, 7.0)
     for actor in stopped:
+        await _until_another_leads(scene, actor)
         actor.signal(signal.SIGCONT)
 
 
@@ -137,7 +138,7 @@ async def late_write(scene: Scene) -> None:
 
 async def _until_another_leads(scene: Scene, actor: Actor) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(2 * SOON):
+        async with asyncio.timeout(DEPOSED):
             while (leader := await scene.stage.leader()) is None or leader is actor:
                 await asyncio.sleep(0.1)
             await scene.pause(0, 1.0)  # it may have begun by then, or not

@@ -231,6 +231,15 @@ def test_a_log_that_tells_another_story_than_the_final_state_is_found() -> None:
     assert rules(script) == ["replay"]
 
 
+def test_a_pod_that_is_not_where_the_log_says_is_found() -> None:
+    script = whole_gang()
+    body = script.objects["pods", "p0"]
+    spec = body["spec"]
+    assert isinstance(spec, dict)
+    script.objects["pods", "p0"] = {**body, "spec": {**spec, "nodeName": "n3"}}
+    assert rules(script) == ["replay"]
+
+
 # Reading.
 
 
@@ -250,7 +259,7 @@ def test_dry_runs_and_refusals_are_no_writes() -> None:
 
 def test_half_a_line_of_a_killed_api_server_hides_no_other() -> None:
     script = whole_gang()
-    script.lines[3] = script.lines[2][:40] + script.lines[3]
+    script.lines[-1] = script.lines[-2][:40] + script.lines[-1]
     assert found(script, at_rest=True) == []
 
 
