@@ -86,6 +86,9 @@ def complete(state: State, at: float) -> Iterator[Finding]:
         for each in state.get("podcliques", ())
     }
     for each in state.get("podcliquesets", ()):
+        if part(each, "metadata").get("deletionTimestamp"):
+            space, name = _name(each)
+            yield Finding("settled", at, f"set {space}/{name}", "is still to go in the end")
         for clique in _cliques(each, copies):
             if clique not in sizes:
                 what = f"clique {clique[0]}/{clique[1]}"

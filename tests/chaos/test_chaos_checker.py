@@ -225,6 +225,15 @@ def test_a_set_that_lacks_something_is_found(cliques: list[JsonObject], said: st
     assert [each.why for each in audit_final.complete(state, 0.0) if said in each.why]
 
 
+def test_a_set_that_is_deleted_and_still_there_is_found() -> None:
+    (body,) = whole_gang().state()["podcliquesets"]
+    meta = body["metadata"]
+    assert isinstance(meta, dict)
+    going: JsonObject = {**body, "metadata": {**meta, "deletionTimestamp": "now"}}
+    state = {**whole_gang().state(), "podcliquesets": [going]}
+    assert [each.why for each in audit_final.complete(state, 0.0)] == ["is still to go in the end"]
+
+
 def test_a_log_that_tells_another_story_than_the_final_state_is_found() -> None:
     script = whole_gang()
     del script.lines[-1]
