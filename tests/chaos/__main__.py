@@ -8,6 +8,8 @@ Ends with 1 if anything was found.
 
 import argparse
 import asyncio
+import fcntl
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -75,8 +77,10 @@ def _say(line: str) -> None:
 
 
 async def session(told: argparse.Namespace) -> list[Result]:
-    """Make all runs on one lab."""
-    begun = time.perf_counter()
+    """Make all runs on one lab, until told to stop: nothing that was begun goes on then."""
+    begun, task = time.perf_counter(), asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     lab = await cluster.up(spec(told.lab), cluster.screen())
     found: list[Result] = []
     try:
@@ -133,7 +137,15 @@ def main() -> None:
         return
     told.build.mkdir(parents=True, exist_ok=True)
     (told.build / "logs").mkdir(exist_ok=True)
-    found = asyncio.run(session(told))
+    with (told.build / f"{told.lab}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"another `make chaos` is at work on lab {told.lab}: wait until it is done")
+        try:
+            found = asyncio.run(session(told))
+        except asyncio.CancelledError:
+            sys.exit("told to stop")
     console.print(results.table(found, f"{len(found)} runs"))
     sys.exit(bool(missed(found)))
 
