@@ -18,6 +18,7 @@ from tests.cluster.rules import (
     creating,
     creating_more,
     defaulting,
+    inherited,
     judging,
     otherwise,
     own,
@@ -57,6 +58,7 @@ async def _ask_all(installed: Installed, second: Running) -> dict[str, Answer]:
             for name in (BROAD, OTHER):
                 await server.ask(Ask("DELETE", TOPOLOGY_BINDINGS.path(name=name), query=CREATE))
             await server.ask(Ask("DELETE", NAMESPACES.path(name=SPACE), query=CREATE))
+            await inherited.remove(server)
 
 
 async def _prepare(server: Server) -> None:
@@ -84,8 +86,6 @@ async def _answers(server: Server) -> dict[str, Answer]:
     stored = await _stored(server)
 
     async def answer(case: Case) -> Answer:
-        if not case.storable:
-            return judging.in_this_process(case)
         bound = case.sent["kind"] == "ClusterTopologyBinding"
         resource, space = (TOPOLOGY_BINDINGS, None) if bound else (PODCLIQUESETS, _space(case))
         if case.before is None:
@@ -97,13 +97,17 @@ async def _answers(server: Server) -> dict[str, Answer]:
 
 
 def _space(case: Case) -> str:
+    if not case.storable:
+        return inherited.SPACE
     return otherwise.SPACE if case.policy == placing.OTHERWISE else SPACE
 
 
 async def _stored(server: Server) -> dict[str, str]:
     """Store every object that some case changes, once, and give the names they have."""
     kept = {repr(case.before): case.before for case in CASES if case.before and case.storable}
-    called: dict[str, str] = {}
+    old = {repr(case.before): case.before for case in CASES if case.before and not case.storable}
+    called = {key: f"o{i}" for i, key in enumerate(old)}
+    await inherited.store(server, {called[key]: before for key, before in old.items()})
     for i, (key, before) in enumerate(kept.items()):
         if before["kind"] == "ClusterTopologyBinding":
             called[key] = BROAD

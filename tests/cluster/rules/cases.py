@@ -44,7 +44,7 @@ class Case:
 
     `rule` is the rule's number, as in policies/rulebook.py. `before` is the
     object as it is stored, for an update; None for a creation. `storable` is false where no API
-    server of today would have stored it, and only one from before an upgrade holds such an object.
+    server of today would store it: it is stored while nobody minds, as one from before an upgrade.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""What an answer is held against, and the answer to cases that no lab can be brought to ask."""
+"""What an answer is held against, and what the webhook alone would lead to."""
 
 import re
 from typing import Final, cast
@@ -16,7 +16,7 @@ from policies.known import Snapshot
 from policies.policy import BUILT_IN, Policy
 from tests.cluster.rules.asking import Answer
 from tests.cluster.rules.cases import Case, Fault, Refused, Stored
-from tests.cluster.rules.manifests import BROAD, OTHER, SPACE, TEMPLATE, binding
+from tests.cluster.rules.manifests import BROAD, OTHER, SPACE, binding
 from tests.support.edits import GONE, at, edited, lost
 
 # The bindings that the suite makes in its lab, as the rules in this process know them.
@@ -29,7 +29,6 @@ KNOWN: Final = Snapshot(
 )
 ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
-_CONSTRAINT: Final = f"{TEMPLATE}.topologyConstraint"
 _JUDGES: Final = {
     "PodCliqueSet": podcliqueset_admission.judge,
     "ClusterTopologyBinding": binding_admission.judge,
@@ -60,13 +59,6 @@ def wrong(case: Case, answer: Answer) -> list[str]:
                 if value is GONE and at(answer.body, path) is not GONE
             ]
             return missed + _wrongly_warned(warnings, answer.warnings)
-
-
-def in_this_process(case: Case) -> Answer:
-    """Let the rules judge the case here, as the API server would have them judged."""
-    before = None if case.before is None else _as_stored(case.before)
-    operation = Operation.CREATE if before is None else Operation.UPDATE
-    return judged(case.sent, operation, before=before, policy=case.policy)
 
 
 def judged(
@@ -111,15 +103,6 @@ def _judge(
         user=ADMIN,
     )
     return _JUDGES[kind](policy, KNOWN, request)
-
-
-def _as_stored(before: JsonObject) -> JsonObject:
-    """Fill in what was filled in when it was created, however its constraint was taken then."""
-    constraint = at(before, _CONSTRAINT)
-    bare = before if constraint is GONE else edited(before, {_CONSTRAINT: GONE})
-    found = _judge(bare, Operation.CREATE, None, BUILT_IN)
-    assert isinstance(found, Allow), found
-    return edited(patched(bare, found), {} if constraint is GONE else {_CONSTRAINT: constraint})
 
 
 def _wrongly_stored(faults: tuple[Fault, ...], answer: Answer) -> list[str]:

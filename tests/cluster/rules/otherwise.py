@@ -46,7 +46,7 @@ async def asked_instead(server: Server, running: Running) -> AsyncIterator[None]
     space: JsonObject = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
     await server.ask(Ask("POST", NAMESPACES.path(), space, query={}))
     for resource, path in _PATHS.items():
-        await _select(server, resource, excluded=True)
+        await select(server, resource, SPACE, excluded=True)
         body = _configuration(resource, running, path)
         answer = await server.ask(Ask("POST", resource.path(), body, query={}))
         assert answer.stored, answer.message
@@ -58,12 +58,12 @@ async def asked_instead(server: Server, running: Running) -> AsyncIterator[None]
     finally:
         for resource in _PATHS:
             await server.ask(Ask("DELETE", resource.path(name=SPACE), query={}))
-            await _select(server, resource, excluded=False)
+            await select(server, resource, SPACE, excluded=False)
         await server.ask(Ask("DELETE", NAMESPACES.path(name=SPACE), query={}))
 
 
-async def _select(server: Server, resource: Resource, *, excluded: bool) -> None:
-    """Take the namespace's sets from Penstock's own webhook, or give them back."""
+async def select(server: Server, resource: Resource, space: str, *, excluded: bool) -> None:
+    """Take a namespace's sets from Penstock's own webhook, or give them back."""
     path = resource.path(name=names.WEBHOOK_CONFIGURATION)
     found = await server.ask(Ask("GET", path, query={}))
     webhooks = at(found.body, "webhooks")
@@ -71,9 +71,9 @@ async def _select(server: Server, resource: Resource, *, excluded: bool) -> None
     (index,) = [i for i, webhook in enumerate(webhooks) if at(webhook, "name") == _SETS]
     values = at(webhooks[index], "namespaceSelector.matchExpressions[0].values")
     assert isinstance(values, list)
-    others: list[Json] = [value for value in values if value != SPACE]
+    others: list[Json] = [value for value in values if value != space]
     where = f"/webhooks/{index}/namespaceSelector/matchExpressions/0/values"
-    wanted = [*others, SPACE] if excluded else others
+    wanted = [*others, space] if excluded else others
     patch: list[Json] = [{"op": "replace", "path": where, "value": wanted}]
     answer = await server.ask(Ask("PATCH", path, patch, {}, JSON_PATCH))
     assert answer.stored, answer.message
