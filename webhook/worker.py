@@ -4,7 +4,8 @@ What differs from the worker it builds on:
 
 - A thread is taken only for a request whose first bytes are there. Waiting for a client, be it in
   the TLS handshake or between two requests, costs a place in the poller and nothing else.
-- Reading a request has a limit (`patience`), and closing a connection never holds up the loop
+- Reading a request has a limit (`patience`), which is shorter while half of the threads wait for
+  clients already; and closing a connection never holds up the loop
   that accepts new ones.
 - SIGTERM starts draining: readiness goes, every reply closes its connection, but new ones are
   still accepted for a while, since whoever balances load learns late. Only then does it stop.
@@ -28,7 +29,7 @@ from gunicorn.workers.gthread import TConn, ThreadWorker
 from typing_extensions import override
 
 from api import exits
-from webhook.patience import SILENCE, PatientSocket
+from webhook.patience import SILENCE, Crowd, PatientSocket
 
 # How often the loop looks at the clock while draining.
 TICK: Final = 0.1
@@ -86,6 +87,10 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
     app: Site
     wsgi: WSGIApplication
     _stop_at: float | None = None
+
+    def __init__(self, *settings: object, **named: object) -> None:
+        super().__init__(*settings, **named)
+        self._crowd = Crowd(self.cfg.threads)
 
     @override
     def handle_exit(self, sig: int, frame: object) -> None:
@@ -202,11 +207,15 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn publishes
             conn.timeout += self.app.clock() - conn.arrived
             kept = self._greet(conn)
         else:
-            conn.sock.expect_request(self.app.clock)
+            conn.sock.expect_request(self.app.clock, self._crowd)
             kept = super().handle(conn)
         if kept is False:
             if isinstance(conn.sock, PatientSocket):
                 conn.sock.expect_nothing()
+                if conn.sock.given_up:
+                    # Whoever stalled once would be listened to in vain.
+                    util.close(conn.sock)
+                    return False
             util.close_graceful(conn.sock, timeout=LINGER)
         return kept
 

@@ -247,6 +247,22 @@ def test_a_client_stalled_in_its_request_is_given_up(how: str, files: Files, log
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.parametrize("how", ["half a head", "half a body"])
+def test_more_stalled_clients_than_threads_hold_up_no_review(
+    how: str, files: Files, log: Path
+) -> None:
+    with serving(files, log, "--threads", "16") as running:
+        began = CLOCK.monotonic()
+        crowd = [stalled(running, how) for _ in range(24)]
+        connection = running.connect()
+        review(connection)
+        # Half of them are waited for as long as one alone; the threads of the others come free.
+        assert CLOCK.monotonic() - began < SILENCE
+        connection.close()
+        for client in crowd:
+            client.close()
+
+
 def test_who_comes_while_all_threads_are_held_is_served_after(files: Files, log: Path) -> None:
     with serving(files, log, "--threads", "1") as running:
         crowd = [stalled(running, "half a body") for _ in range(2)]
