@@ -78,7 +78,7 @@ class SlotGroup(Model):
 
 
 class Refused(Model):
-    """What kube-scheduler refused of a gang that had started, although its room was reserved."""
+    """What kube-scheduler refused of a gang that was begun, although its room was reserved."""
 
     times: Annotated[
         int, Field(ge=1, description="How often in a row; after each, the next try comes later.")
@@ -94,6 +94,10 @@ class Refused(Model):
     message: Annotated[
         str, Field(max_length=1024, description="What kube-scheduler said of them.")
     ] = ""
+    nodes: Annotated[
+        list[LongName],
+        Field(max_length=16, description="On which nodes, of late; others are tried first."),
+    ] = []
 
 
 Deadline = Annotated[
@@ -139,7 +143,7 @@ Repairs = Annotated[
 ]
 RefusedLater = Annotated[
     Refused | None,
-    Field(description="Pods made later that were refused; they are tried again ever later."),
+    Field(description="Pods that were refused; those made later are tried again ever later."),
 ]
 Uses = Annotated[
     Use | None,

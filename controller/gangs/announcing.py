@@ -72,7 +72,8 @@ class Announcer:
         state = view.reservation.state if view.reservation is not None else None
         if isinstance(step, Place) and not step.minimum and state is State.LIFTING:
             step, refusal = settled(view), None  # extras keep nobody from starting
-        if isinstance(step, Place) and refusal is None and state is not State.BOUND:
+        lacks = isinstance(step, Place) and (step.minimum or state is not State.BOUND)
+        if lacks and refusal is None:
             return  # the engine answers in a moment
         unheeded = self._told.world.unheeded(view.gang)
         status = reporting.status(view, step, refusal, self._clock.now(), unheeded)

@@ -4,11 +4,14 @@ Groups and anchors are those of the whole gang also where only some of its pods 
 that what was required of all of them holds for those that come later.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from api import names
 from api.podgang import GangConstraint
+from api.streams import Expression, NodeSelector, Term
 from controller.gangs import claiming, spreading, topologies
 from controller.gangs.claiming import Claiming
 from controller.gangs.deciding import Place
@@ -19,6 +22,7 @@ from scheduler import needs
 from scheduler.eligible import Constraints
 from scheduler.filters.claims import Claims
 from scheduler.filters.counted import merged
+from scheduler.filters.selecting import NAME_FIELD
 from scheduler.requests import Anchor, Closeness, GangRequest, Group, Sibling, Spread, Want
 
 
@@ -62,8 +66,8 @@ def request(view: GangView, place: Place, around: Around = Around()) -> GangRequ
     return GangRequest(
         namespace,
         name,
-        tuple(_want(member, claimed) for member in place.minimum),
-        tuple(_want(member, claimed) for member in place.extras),
+        tuple(_want(member, claimed, place.avoid) for member in place.minimum),
+        tuple(_want(member, claimed, place.avoid) for member in place.extras),
         near=tree.near,
         groups=(*tree.groups, *claimed.together),
         anchors=tuple(_anchors(view, place, around, with_base=tree.with_base)),
@@ -94,10 +98,24 @@ def unheeded(gang: Gang, base: Gang | None, networks: Sequence[Network]) -> str:
     return "; ".join([*said, *(f"{each} is not heeded" for each in spreading.unread(gang))])
 
 
-def _want(member: Member, claimed: Claiming) -> Want:
+def _want(member: Member, claimed: Claiming, avoid: Set[str]) -> Want:
     (clique, index), pod = member.slot, member.pod
     need = merged(needs.of_pod(pod), claimed.takes[member.slot])
-    return Want(clique, index, need, Constraints.of(pod, claimed.claimed[member.slot]))
+    constraints = Constraints.of(pod, claimed.claimed[member.slot])
+    return Want(clique, index, need, _elsewhere(constraints, avoid) if avoid else constraints)
+
+
+def _elsewhere(constraints: Constraints, avoid: Set[str]) -> Constraints:
+    """Demand another node than these, in every term: terms are alternatives."""
+    others = tuple(Expression(NAME_FIELD, "NotIn", (node,)) for node in sorted(avoid))
+    asked = constraints.required
+    # An empty term matches nothing, and must go on doing so.
+    terms = tuple(
+        msgspec.structs.replace(term, match_fields=(*term.match_fields, *others))
+        for term in (asked.node_selector_terms if asked else (Term(match_fields=others),))
+        if term.match_expressions or term.match_fields
+    )
+    return replace(constraints, required=NodeSelector(terms))
 
 
 def _tree(gang: Gang, base: Gang | None) -> _Tree:

@@ -27,7 +27,7 @@ reservation began with a slot for the whole minimum of every clique.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, TypeAlias
 
@@ -51,10 +51,14 @@ class Wait:
 
 @dataclass(frozen=True)
 class Place:
-    """Find room for these members: `minimum` all or none of them, `extras` as they fit."""
+    """Find room for these members: `minimum` all or none of them, `extras` as they fit.
+
+    None of them on a node to `avoid`.
+    """
 
     minimum: tuple[Member, ...]
     extras: tuple[Member, ...]
+    avoid: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ def next_deadline(view: GangView, now: datetime) -> datetime | None:
     else:
         bound_by = watching.bind_by(reservation) if view.unbound() else None
         later = [*lacking.overdue_at(view), lacking.together_at(view)]
-        all_due = (bound_by, _rests_until(view), *later)
+        all_due = (bound_by, _rests_until(view), watching.avoided_until(reservation), *later)
         return min((each for each in all_due if each is not None and each > now), default=None)
     return due if due is not None and due > now else None
 
@@ -258,9 +262,9 @@ def _started(view: GangView, now: datetime) -> Step:
         return Wait(names.REASON_WAITING_FOR_PODS, lacking.short(view))
     until = _rests_until(view)
     if until is None or until <= now:
-        return _place(view) or _by_others(view) or settled(view)
+        return _again(view, now) or _by_others(view) or settled(view)
     slots = view.nodes_by_slot()
-    place = _place(view, without=lambda member: member.slot not in slots)
+    place = _again(view, now, without=lambda member: member.slot not in slots)
     resting = any(lacking.homeless(view))
     return place or (_resting(view, until) if resting else settled(view))
 
@@ -277,7 +281,7 @@ def _resting(view: GangView, until: datetime) -> Wait:
 
 def _lifted(view: GangView, reservation: Reservation, now: datetime, *, waiting: bool) -> Step:
     """Go on where nothing can be lifted now, though some may be `waiting` for their turn."""
-    place = _place(view)
+    place = _again(view, now)
     if place is not None and lacking.gathers(view, now):
         return Wait(names.REASON_WAITING_FOR_PODS, lacking.short(view))
     if waiting:
@@ -379,3 +383,13 @@ def _place(view: GangView, without: Callable[[Member], bool] = lambda _: False) 
     """Ask for room for gated members without a slot that serves: what the minimum lacks first."""
     minimum, extras = lacking.homeless(view, without)
     return Place(minimum, extras) if minimum or extras else None
+
+
+def _again(
+    view: GangView, now: datetime, without: Callable[[Member], bool] = lambda _: False
+) -> Place | None:
+    """Ask the same for a begun gang, at first on other nodes than those that were refused."""
+    place = _place(view, without)
+    if place is None or view.reservation is None:
+        return place
+    return replace(place, avoid=watching.avoided(view.reservation, now))

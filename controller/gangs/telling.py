@@ -29,6 +29,7 @@ TOLD: Final = frozenset(
         names.REASON_NOT_RESERVED,
         names.REASON_FOREIGN_GATES,
         names.REASON_ROLLED_BACK,
+        names.REASON_REFUSED,
     }
 )
 

@@ -30,6 +30,8 @@ GRACE_SECONDS: Final = 30.0
 FIRST_PAUSE: Final = timedelta(seconds=10)
 LONGEST_PAUSE: Final = timedelta(minutes=5)
 FORGOTTEN: Final = 3 * LONGEST_PAUSE  # a refusal that comes so much later is another matter
+ELSEWHERE: Final = timedelta(seconds=20)  # how long only other nodes are tried
+_NODES: Final = 16  # that are remembered
 _SHOWN: Final = 512  # characters of what kube-scheduler said
 
 
@@ -104,13 +106,21 @@ def blame(members: Sequence[Member]) -> str:
 def refused_again(
     reservation: Reservation, members: Sequence[Member], now: datetime
 ) -> Refused | None:
-    """Remember that these, of a gang that has started, were refused, so that they wait longer."""
-    if reservation.state is not State.BOUND or not members:
+    """Remember that these were refused, and where, so that they go elsewhere first, or wait."""
+    if not members:
         return None
     before = reservation.spec.refused
-    recent = before is not None and datetime.fromisoformat(before.at) + FORGOTTEN > now
-    times = before.times + 1 if before is not None and recent else 1
-    return Refused(times=times, at=timestamp(now), message=blame(members))
+    if before is not None and datetime.fromisoformat(before.at) + FORGOTTEN <= now:
+        before = None
+    slots = {m.slot for m in members}
+    nodes = [slot.node for name, slot, _ in reservation.slots() if (name, slot.index) in slots]
+    there = dict.fromkeys([*(before.nodes if before else ()), *nodes])
+    return Refused(
+        times=before.times + 1 if before else 1,
+        at=timestamp(now),
+        message=blame(members),
+        nodes=list(there)[-_NODES:],
+    )
 
 
 def rests_until(reservation: Reservation) -> datetime | None:
@@ -122,6 +132,20 @@ def rests_until(reservation: Reservation) -> datetime | None:
     if reservation.state is not State.BOUND or said is None or said.times < 2:
         return None
     return datetime.fromisoformat(said.at) + pause(said.times - 2)
+
+
+def avoided(reservation: Reservation, now: datetime) -> frozenset[str]:
+    """Name the nodes on which its pods are not placed again just now."""
+    said, until = reservation.spec.refused, avoided_until(reservation)
+    return frozenset(said.nodes) if said and until is not None and until > now else frozenset()
+
+
+def avoided_until(reservation: Reservation) -> datetime | None:
+    """Say until when others are tried first: what was in the way there may pass."""
+    said = reservation.spec.refused
+    if said is None:
+        return None
+    return (rests_until(reservation) or datetime.fromisoformat(said.at)) + ELSEWHERE
 
 
 def pause(attempt: int) -> timedelta:

@@ -105,12 +105,8 @@ async def test_a_row_without_room_is_waited_for_and_the_others_stay(
     before = await cluster.running("full")
     gone, *stay = sorted(homes(before))
     await drain(cluster, before, gone)
-
-    async def told() -> bool | None:
-        said = await cluster.gang("full-0", reason=names.REASON_INSUFFICIENT)
-        return "must stay in one row" in said.message or None
-
-    await cluster.until(told, "the gang says what is in its way")
+    said = await cluster.gang("full-0", reason=names.REASON_INSUFFICIENT)
+    assert "must stay in one row" in said.message
     pods = {pod.spec.node_name: pod.metadata.uid for pod in await cluster.pods("full", 3)}
     assert {node: pods[node] for node in stay} == {node: homes(before)[node] for node in stay}
     number = int(gone.rpartition("-")[2])

@@ -8,13 +8,16 @@ import msgspec
 
 from api import names
 from api.jsons import JsonObject
+from api.reservation import State
 from controller.gangs.reconciling import Reconciler
+from tests.controller.test_gang_moving import booked, see
 from tests.support import fakeapi
 from tests.support.clusters import node
 from tests.support.fakeapi import FakeApi
-from tests.support.gangscene import Scene, encoded, gang_of, scene
+from tests.support.gangscene import KEY, Scene, encoded, gang_of, scene
 from tests.support.manualclock import LeapingClock
 from tests.support.polling import eventually
+from tests.support.sets import member
 
 
 @asynccontextmanager
@@ -55,6 +58,13 @@ async def test_the_status_and_the_event_of_a_refused_gang_say_the_same() -> None
         assert event["reason"] == names.REASON_NEVER_FITS
         assert event["type"] == "Warning"
         assert event["reportingController"] == "penstock.dev/gangs"
+
+
+async def test_of_a_running_gang_that_lost_a_pod_nothing_is_said_before_the_answer() -> None:
+    async with scene() as (s, api, _):
+        see(s, member("a", 0), booked("n-gone", "1", State.BOUND, 4))
+        await Reconciler(s.client, LeapingClock(), s.caches, lambda: 1, "one").reconcile(KEY)
+        assert api.seen == []
 
 
 async def test_an_event_that_a_predecessor_did_not_come_to_tell_is_told() -> None:

@@ -9,8 +9,8 @@ import pytest
 from api import names
 from api.objects import timestamp
 from api.reservation import Refused, ReservationSpec, State
-from api.streams import Pod
-from controller.gangs import booking, watching
+from api.streams import Affinity, Expression, NodeAffinity, NodeSelector, Pod, Term
+from controller.gangs import asking, booking, watching
 from controller.gangs.deciding import (
     Abandon,
     Begin,
@@ -28,6 +28,7 @@ from controller.gangs.deciding import (
 from controller.gangs.standing import Standing
 from controller.gangs.views import GangView, Reservation
 from scheduler.answers import Placed, Placement
+from scheduler.eligible import NOT_SELECTED, obstacle
 from scheduler.requests import GangRequest, Want
 from tests.controller.test_gang_moving import booked, see
 from tests.controller.test_gang_watching import (
@@ -39,6 +40,7 @@ from tests.controller.test_gang_watching import (
     seen,
     stuck,
 )
+from tests.support.clusters import node
 from tests.support.gangscene import gang_of, scene
 from tests.support.sets import NOW, member, reservation, slots_of
 
@@ -87,6 +89,43 @@ def tries(first: Reservation, times: int) -> list[float]:
 def test_what_kube_scheduler_refuses_again_and_again_of_a_gang_that_runs_comes_ever_later() -> None:
     assert tries(begun(state=State.BOUND), 4) == [0, 10, 20, 40]
     assert tries(begun(state=State.BOUND), 9)[-1] == watching.LONGEST_PAUSE.total_seconds()
+
+
+@pytest.mark.parametrize("state", [State.LIFTING, State.BOUND])
+def test_what_was_refused_on_a_node_goes_to_another_first(state: State) -> None:
+    """Whatever was in the way there, the engine does not see it."""
+    booked = repaired(
+        begun(state=state), next_step(seen([bound(0), stuck(1)], begun(state=state)), NOW)
+    )
+    whole = seen([bound(0), member("a", 1)], booked)
+    step = next_step(whole, NOW)
+    assert isinstance(step, Place)
+    assert step.avoid == {"n1"}
+    (want,) = asking.request(whole, step).minimum
+    assert obstacle(node("n1"), want.constraints) == NOT_SELECTED
+    assert obstacle(node("n9"), want.constraints) == ""
+    due = next_deadline(whole, NOW)
+    assert due == NOW + watching.ELSEWHERE
+    step = next_step(whole, due)
+    assert isinstance(step, Place)
+    assert step.avoid == frozenset(), "there may be no other"
+
+
+def test_who_may_use_few_nodes_may_use_no_others_when_one_is_avoided() -> None:
+    pod = member("a", 1)
+    labelled = Term(match_expressions=(Expression("kind", "In", ("h100",)),))
+    only = NodeAffinity(required=NodeSelector((labelled, Term())))
+    spec = msgspec.structs.replace(pod.spec, affinity=Affinity(node_affinity=only))
+    whole = seen([bound(0), msgspec.structs.replace(pod, spec=spec)], begun({("a", 0): "n0"}))
+    step = next_step(whole, NOW)
+    assert isinstance(step, Place)
+    (want,) = asking.request(whole, replace(step, avoid=frozenset({"n1", "n2"}))).minimum
+    fits = [
+        name
+        for name, kind in (("n1", "h100"), ("n2", "h100"), ("n3", "h100"), ("n4", "a100"))
+        if not obstacle(node(name, labels={"kind": kind}), want.constraints)
+    ]
+    assert fits == ["n3"]
 
 
 def bound_and_refused(times: int, at: datetime = NOW) -> Reservation:

@@ -58,6 +58,7 @@ def test_what_passes_by_itself_is_no_event() -> None:
 
 def test_what_holds_a_gang_up_is() -> None:
     gates = told(None, Wait(names.REASON_FOREIGN_GATES, "other gates are on its pods: x"))
+    assert told(None, Wait(names.REASON_REFUSED, "a-1 was not bound: x")) is not None
     refused = told("the API server said no")
     assert gates is not None
     assert refused is not None
