@@ -29,6 +29,10 @@ WORKLOADS_LEASE: Final = "penstock-workloads"
 WEBHOOK_CONFIGURATION: Final = "penstock"
 POLICY_CONFIG: Final = "penstock-policy"
 POLICY_KEY: Final = "policy.yaml"
+# The last policy that could be gone by, kept by gangs for webhooks that start beside a bad one.
+KEPT_POLICY_CONFIG: Final = "penstock-policy-lkg"
+# On the policy's ConfigMap: what became of it, with line and field if it cannot be gone by.
+POLICY_STATUS: Final = "penstock.dev/policy-status"
 # The largest node and domains there are, written by gangs for the webhook's warnings.
 CAPACITY_CONFIG: Final = "penstock-capacity"
 CAPACITY_KEY: Final = "capacity.json"

@@ -46,7 +46,7 @@ class Answering:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Callable[[], Policy],
         known: Known,
         metrics: Metrics,
         clock: Callable[[], float],
@@ -115,7 +115,8 @@ class Answering:
         if not route.concerns(request):
             meters.strays.inc()
         judge = judge_of(route.judge, self._switches)
-        answer = judge(self._policy, self._known, request)
+        # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
+        answer = judge(self._policy(), self._known, request)
         if isinstance(answer, Refuse):
             return answer, Decision.REFUSE
         if answer.patch and not route.patches:

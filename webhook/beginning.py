@@ -20,8 +20,9 @@ from kube.clock import Clock
 from kube.errors import ApiError, BadCredentials, Forbidden, NotFound
 from kube.resources import CONFIGMAPS
 from kube.startup import StartupFailure, preflight
-from webhook import knowledge, policy_source
-from webhook.policy_source import BUILT_IN_SOURCE, BadPolicyError, Source
+from policies import policy_source
+from policies.policy_source import BUILT_IN_SOURCE, BadPolicyError, Source
+from webhook import knowledge
 from webhook.settings import Settings
 
 LOG: Final = logging.getLogger(__name__)
@@ -77,12 +78,28 @@ async def _look(settings: Settings, found: Credentials, clock: Clock) -> Source:
         kinds = () if settings.companion else knowledge.KINDS
         await preflight(client, kinds, settings.wait)
         text = await _config(client, settings.namespace, names.POLICY_CONFIG, names.POLICY_KEY)
+        kept = await _config(client, settings.namespace, names.KEPT_POLICY_CONFIG, names.POLICY_KEY)
         # Only to see that it may be read.
         await _config(client, settings.namespace, names.CAPACITY_CONFIG, names.CAPACITY_KEY)
-    if text is None:
+    return _chosen(settings.namespace, text, kept)
+
+
+def _chosen(namespace: str, text: str | None, kept: str | None) -> Source:
+    """Read the policy; if it is gone or cannot be gone by, the last one that could be, if any."""
+    if text is None and kept is None:
         return BUILT_IN_SOURCE
-    origin = f"ConfigMap {settings.namespace}/{names.POLICY_CONFIG} key {names.POLICY_KEY}"
-    return policy_source.read(origin, text)
+    last = f"ConfigMap {namespace}/{names.KEPT_POLICY_CONFIG} key {names.POLICY_KEY}"
+    if text is None:
+        LOG.warning("there is no policy any more; going by the last one, from %s", last)
+        return policy_source.read(last, kept or "")
+    origin = f"ConfigMap {namespace}/{names.POLICY_CONFIG} key {names.POLICY_KEY}"
+    try:
+        return policy_source.read(origin, text)
+    except BadPolicyError as error:
+        if kept is None:
+            raise
+        LOG.error("%s; going by the last good one, from %s", error, last)  # noqa: TRY400
+        return policy_source.read(last, kept)
 
 
 async def _config(client: Client, namespace: str, name: str, key: str) -> str | None:

@@ -76,15 +76,20 @@ class Knowledge:
         namespace: str,
         clock: Clock,
         rng: random.Random,
+        on_policy: Callable[[str | None], None] | None = None,
         *,
         needed: bool = True,
     ) -> None:
-        """Unless they are `needed`, Grove's kinds are followed only from when they are served."""
+        """Tell `on_policy`, if there is one, of each text of the policy, and None if it goes.
+
+        Unless they are `needed`, Grove's kinds are followed only from when they are served.
+        """
         self._needed = needed
         self._credentials = credentials
         self._namespace = namespace
         self._clock = clock
         self._rng = rng
+        self._on_policy = on_policy
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Client | None = None
         self._bindings: Cache[Custom] | None = None
@@ -146,16 +151,18 @@ class Knowledge:
 
     async def _follow(self, client: Client) -> None:
         """Run the caches; returns when one of them cannot even begin."""
-        config = Scope(self._namespace, fields=f"metadata.name={names.CAPACITY_CONFIG}")
         bindings = Cache(client, TOPOLOGY_BINDINGS, Custom, self._rng)
         sets = Cache(client, PODCLIQUESETS, _Set, self._rng, Scope(metadata_only=True))
-        capacity = Cache(client, CONFIGMAPS, _ConfigMap, self._rng, config)
+        capacity = self._config(client, names.CAPACITY_CONFIG)
+        policy = self._config(client, names.POLICY_CONFIG)
         bindings.subscribe(self._binding_changed)
         capacity.subscribe(self._capacity_changed)
+        policy.subscribe(self._policy_changed)
         self._bindings = bindings
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(capacity.run())
+                group.create_task(policy.run())
                 if self._needed:
                     group.create_task(bindings.run())
                     group.create_task(sets.run())
@@ -164,6 +171,7 @@ class Knowledge:
                 else:
                     group.create_task(self._when_served(client, TOPOLOGY_BINDINGS, bindings.run))
                 await capacity.synced()
+                await policy.synced()
                 # Not sooner: an empty cache would forget what an earlier one knew.
                 self._sets = sets
                 self._topologies = {
@@ -205,6 +213,16 @@ class Knowledge:
             case Deleted(old):
                 rest = {k: v for k, v in self._topologies.items() if k != old.metadata.name}
                 self._topologies = rest
+
+    def _config(self, client: Client, name: str) -> Cache[_ConfigMap]:
+        """Make a cache of one ConfigMap of ours."""
+        scope = Scope(self._namespace, fields=f"metadata.name={name}")
+        return Cache(client, CONFIGMAPS, _ConfigMap, self._rng, scope)
+
+    def _policy_changed(self, change: Change[_ConfigMap]) -> None:
+        if self._on_policy is not None:
+            found = None if isinstance(change, Deleted) else change.new.data
+            self._on_policy(found.get(names.POLICY_KEY) if found is not None else None)
 
     def _capacity_changed(self, change: Change[_ConfigMap]) -> None:
         if isinstance(change, Deleted):

@@ -109,6 +109,14 @@ class Metrics:
             ("revision", "source"),
             registry=registry,
         )
+        self.policy_is_good: Final = Gauge(
+            f"{PREFIX}policy_valid",
+            "Whether what the policy's ConfigMap says is what is gone by",
+            registry=registry,
+        )
+        self.policy_faults: Final = Counter(
+            f"{PREFIX}policy_faults", "Policies that could not be gone by", registry=registry
+        )
         self._paths = {path: PathMetrics(self, path) for path in paths}
 
     def of(self, path: str) -> PathMetrics:

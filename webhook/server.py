@@ -23,6 +23,7 @@ from webhook import peers, serving, tls
 from webhook.answering import Answering
 from webhook.background import Background
 from webhook.beginning import Foundation
+from webhook.governing import Governing
 from webhook.knowledge import Knowledge
 from webhook.metrics import Metrics
 from webhook.routes import PATHS
@@ -105,11 +106,11 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._address = listener.getsockname()[:2]
         self._descriptor = listener.detach()
         self._contexts = contexts
-        self._foundation = foundation
-        self._knowledge = _knowledge_of(foundation, settings, clock)
         self._check = SelfCheck(self._address, contexts, clock)
         self._background = Background([])
         self._metrics = Metrics(PATHS)
+        self._governing = Governing(foundation.source, settings.namespace, self._metrics)
+        self._knowledge = _knowledge_of(foundation, settings, clock, self._governing)
         # Plain, not an Event: it is set in a signal handler, where a lock may deadlock.
         self._draining = False
         self.clock = clock.monotonic
@@ -149,10 +150,9 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
     @override
     def load(self) -> Flask:
         """Make the WSGI application."""
-        source, known = self._foundation.source, self._knowledge or NOTHING
-        self._metrics.policy.labels(source.revision, source.origin).set(1)
+        known, policy = self._knowledge or NOTHING, self._governing.policy
         switches = Switches(self._settings.feature_gates, self._settings.companion)
-        answering = Answering(source.policy, known, self._metrics, self.clock, self._now, switches)
+        answering = Answering(policy, known, self._metrics, self.clock, self._now, switches)
         app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
         # What is there now stays: looking through it for garbage would make some reviews wait for
         # tens of milliseconds, and make copies of memory that worker and master share.
@@ -207,12 +207,18 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._draining = True
 
 
-def _knowledge_of(foundation: Foundation, settings: Settings, clock: Clock) -> Knowledge | None:
+def _knowledge_of(
+    foundation: Foundation, settings: Settings, clock: Clock, governing: Governing
+) -> Knowledge | None:
     if foundation.credentials is None:
         return None
     rng = Random()  # noqa: S311 - jitter, not secrets
+    # A file is read once: who gives one wants no other.
+    on_policy = governing.take if settings.policy_file is None else None
     needed = not settings.companion
-    return Knowledge(foundation.credentials, settings.namespace, clock, rng, needed=needed)
+    return Knowledge(
+        foundation.credentials, settings.namespace, clock, rng, on_policy, needed=needed
+    )
 
 
 def configure_logging(level: str) -> None:

@@ -18,6 +18,7 @@ from controller.gangs.keeps.keeper import Keeper
 from controller.gangs.modes import Mode
 from controller.gangs.options import Certificates
 from controller.gangs.plain_acting import PlainMaker
+from controller.gangs.policy_keeping import PolicyKeeper
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.recording import Recorder
 from controller.gangs.rotating import Rotator
@@ -84,7 +85,9 @@ async def work(told: Told, around: process.Surroundings) -> None:
             rotator = Rotator(client, around.clock, told.certificates.care_with(client), fenced)
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
-        group.create_task(capacity.run())
+        policy = PolicyKeeper(client, around.settings.namespace, fenced, reconciler.announcer.voice)
+        for duty in (capacity.run(), policy.run(rng)):
+            group.create_task(duty)
         if not features.sets:
             aside = StandingAside(client, around.clock, caches, Aside(features), fenced)
             group.create_task(aside.run())

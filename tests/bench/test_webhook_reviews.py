@@ -17,7 +17,7 @@ ASKED = [*BY_ROUTE.items(), ("/default/podcliquesets", SET_OF_TWENTY)]
 
 @pytest.mark.parametrize(("path", "body"), ASKED, ids=[f"{p} {len(b)}" for p, b in ASKED])
 def test_a_review_is_let_in(path: str, body: bytes) -> None:
-    answering = Answering(BUILT_IN, NOTHING, Metrics(PATHS), lambda: 0.0)
+    answering = Answering(lambda: BUILT_IN, NOTHING, Metrics(PATHS), lambda: 0.0)
     reply = answering.answer(PATHS[path], body, Span(0.0, 1.0))
     response = orjson.loads(reply.body)["response"]
     assert (response["uid"], response["allowed"]) == (UID, True), response

@@ -99,7 +99,7 @@ _reviews: Final = parts(
 def app() -> serving.Desk:
     """All of the application but its sockets, with the rules' topologies known."""
     metrics = Metrics(PATHS)
-    answering = Answering(BUILT_IN, judging.KNOWN, metrics, SystemClock().monotonic)
+    answering = Answering(lambda: BUILT_IN, judging.KNOWN, metrics, SystemClock().monotonic)
     return serving.Desk(answering, lambda: (), metrics.written)
 
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from policies import evaluating, queue_rules
-from webhook import policy_source
+from policies import evaluating, policy_source, queue_rules
 
 EXAMPLES = sorted(Path("examples/policies").glob("*.yaml"))
 GUIDE = Path("docs/policy.md").read_text(encoding="utf-8")

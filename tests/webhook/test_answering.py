@@ -52,7 +52,7 @@ class Stand:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.metrics = Metrics(PATHS)
-        self.answering = Answering(BUILT_IN, NOTHING, self.metrics, clock)
+        self.answering = Answering(lambda: BUILT_IN, NOTHING, self.metrics, clock)
 
     def ask(self, route: Route, body: bytes, until: float = FAR) -> JsonObject:
         reply = self.answering.answer(route, body, Span(self.clock(), until))

@@ -22,7 +22,7 @@ TRIES: Final = 3
 
 @pytest.fixture(scope="module")
 def answering() -> Answering:
-    return Answering(BUILT_IN, NOTHING, Metrics(PATHS), SystemClock().monotonic)
+    return Answering(lambda: BUILT_IN, NOTHING, Metrics(PATHS), SystemClock().monotonic)
 
 
 def slow(answering: Answering, cases: Iterator[Case]) -> Iterator[str]:

@@ -7,11 +7,11 @@ import yaml
 from api import exits, names
 from kube.clock import SystemClock
 from kube.startup import StartupFailure
+from policies.policy_source import BUILT_IN_SOURCE
 from tests.support import fakeapi
 from tests.webhook.clusterstand import BINDINGS, CONFIGS, Stand, standing
 from webhook import beginning, settings
 from webhook.beginning import Foundation
-from webhook.policy_source import BUILT_IN_SOURCE
 
 
 def chosen(folder: Path, server: str, *flags: str) -> settings.Settings:
@@ -105,3 +105,23 @@ async def test_a_server_that_fails_half_way_is_said_so(tmp_path: Path) -> None:
     failed = await failure(stand, tmp_path)
     assert failed.exit_code == exits.NO_API_SERVER
     assert "penstock-policy: etcd is gone" in failed.line
+
+
+@pytest.mark.parametrize("stored", [None, "pods: {queeu: x}"])
+async def test_a_policy_that_is_gone_or_bad_is_replaced_by_the_last_good_one(
+    stored: str | None, tmp_path: Path
+) -> None:
+    stand = Stand()
+    if stored is not None:
+        stand.config(names.POLICY_CONFIG, **{names.POLICY_KEY: stored})
+    stand.config(names.KEPT_POLICY_CONFIG, **{names.POLICY_KEY: "pods: {queue: kept}"})
+    found = await lay(stand, tmp_path)
+    assert found.source.policy.pods.queue == "kept"
+    assert "penstock-policy-lkg" in found.source.origin
+
+
+async def test_a_good_policy_counts_whatever_was_kept(tmp_path: Path) -> None:
+    stand = Stand()
+    stand.config(names.POLICY_CONFIG, **{names.POLICY_KEY: "pods: {queue: stored}"})
+    stand.config(names.KEPT_POLICY_CONFIG, **{names.POLICY_KEY: "pods: {queue: kept}"})
+    assert (await lay(stand, tmp_path)).source.policy.pods.queue == "stored"

@@ -22,7 +22,7 @@ def note(frame, event, argument):
     if event == "call" and frame.f_code.co_filename.endswith("msgspec/_utils.py"):
         late.append(f"{frame.f_code.co_name} of {frame.f_locals.get('obj')}")
 
-answering = Answering(BUILT_IN, NOTHING, Metrics(PATHS), lambda: 0.0)
+answering = Answering(lambda: BUILT_IN, NOTHING, Metrics(PATHS), lambda: 0.0)
 sys.setprofile(note)
 for path, body in BY_ROUTE.items():
     assert b'"allowed":true' in answering.answer(PATHS[path], body, Span(0.0, 9.0)).body

@@ -1,6 +1,6 @@
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from tests.support import fakeapi
 from tests.support.chance import dice
 from tests.support.manualclock import LeapingClock
 from tests.support.polling import eventually
-from tests.webhook.clusterstand import BINDINGS, LEVELS, SETS, Stand, standing
+from tests.webhook.clusterstand import BINDINGS, CONFIGS, LEVELS, SETS, Stand, standing
 from webhook.knowledge import MOST_ABSENT, Knowledge
 
 SYSTEM = SystemClock()
@@ -38,10 +38,14 @@ class Following:
 
 
 @asynccontextmanager
-async def following(stand: Stand | None = None, clock: Clock = SYSTEM) -> AsyncIterator[Following]:
+async def following(
+    stand: Stand | None = None,
+    clock: Clock = SYSTEM,
+    on_policy: Callable[[str | None], None] | None = None,
+) -> AsyncIterator[Following]:
     async with standing(stand or Stand()) as serving:
         credentials = Credentials(serving.url, None, FixedHeader())
-        known = Knowledge(credentials, names.NAMESPACE, clock, dice(1))
+        known = Knowledge(credentials, names.NAMESPACE, clock, dice(1), on_policy)
         running = asyncio.create_task(known.run())
         try:
             yield Following(serving, known)
@@ -65,6 +69,17 @@ async def test_what_there_is_is_known_once_the_lists_are_there() -> None:
         assert f.known.set_annotations("a", "llm") == {names.MNNVL_ANNOTATION: "g"}
         assert f.known.set_annotations("a", "other") is None
         assert stand.gets == 0
+
+
+async def test_each_text_of_the_policy_is_handed_on_and_its_going_too() -> None:
+    stand, told = Stand(), list[str | None]()
+    stand.config(names.POLICY_CONFIG, **{names.POLICY_KEY: "a"})
+    async with following(stand, on_policy=told.append) as f:
+        await f.is_synced()
+        stand.config(names.POLICY_CONFIG, **{names.POLICY_KEY: "b"})
+        await eventually(lambda: told == ["a", "b"], "both texts")
+        stand.kinds[CONFIGS].delete(names.NAMESPACE, names.POLICY_CONFIG)
+        await eventually(lambda: told == ["a", "b", None], "its going")
 
 
 async def test_changes_are_followed() -> None:
@@ -222,7 +237,9 @@ async def test_only_our_own_config_map_is_followed() -> None:
         await f.is_synced()
         for seen in f.stand.kinds["configmaps"].seen:
             assert seen.path == f"/api/v1/namespaces/{names.NAMESPACE}/configmaps"
-            assert seen.query["fieldSelector"] == f"metadata.name={names.CAPACITY_CONFIG}"
+            assert seen.query["fieldSelector"] in {
+                f"metadata.name={name}" for name in (names.CAPACITY_CONFIG, names.POLICY_CONFIG)
+            }
 
 
 def test_before_anything_runs_nothing_is_known() -> None:

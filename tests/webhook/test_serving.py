@@ -40,7 +40,7 @@ def client(reasons: list[str]) -> FlaskClient:
 
 def client_of(reasons: list[str]) -> FlaskClient:
     metrics = Metrics(PATHS)
-    answering = Answering(BUILT_IN, NOTHING, metrics, SystemClock().monotonic)
+    answering = Answering(lambda: BUILT_IN, NOTHING, metrics, SystemClock().monotonic)
     desk = Desk(answering, lambda: tuple(reasons), metrics.written)
     return serving.make_app(desk).test_client()
 

@@ -1,8 +1,8 @@
 import pytest
 
+from policies import policy_source
 from policies.policy import BUILT_IN
-from webhook import policy_source
-from webhook.policy_source import BUILT_IN_SOURCE, LARGEST, BadPolicyError
+from policies.policy_source import BUILT_IN_SOURCE, LARGEST, BadPolicyError
 
 
 @pytest.mark.parametrize(

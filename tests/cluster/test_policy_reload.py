@@ -1,0 +1,156 @@
+"""The policy is edited while Penstock runs: what counts when, and what outlives a bad edit."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from api import names
+from api.jsons import JsonObject
+from kube.client import Client
+from kube.errors import ApiError, Invalid, NotFound
+from kube.resources import CONFIGMAPS, PODCLIQUESETS
+from kube.transport import Call
+from tests.support.installed import Installed
+from tests.support.living import Cluster, engine_set
+from tests.webhook.running import files_in, serving
+
+pytestmark = pytest.mark.cluster
+
+SMALL = "queues: [{name: small, namespaces: ['*'], default: true, limits: {gangs: %d}}]"
+BAD = "queues:\n  - nam: small\n"
+# Five times what a policy may take to be gone by everywhere.
+PATIENCE = 10.0
+
+
+class Editor:
+    """A person who edits the policy."""
+
+    def __init__(self, person: Client) -> None:
+        self._person = person
+
+    async def says(self, text: str) -> None:
+        body: JsonObject = {"data": {names.POLICY_KEY: text}}
+        try:
+            await self._person.merge_patch(CONFIGMAPS, names.POLICY_CONFIG, body, names.NAMESPACE)
+        except NotFound:
+            kind: JsonObject = {"apiVersion": "v1", "kind": "ConfigMap"}
+            metadata: JsonObject = {"name": names.POLICY_CONFIG}
+            whole: JsonObject = {**kind, "metadata": metadata, **body}
+            await self._person.create(CONFIGMAPS, whole, names.NAMESPACE)
+
+    async def status(self) -> JsonObject:
+        """Read what the policy is said to have become."""
+        path = CONFIGMAPS.path(names.NAMESPACE, names.POLICY_CONFIG)
+        found = msgspec.json.decode(await self._person.raw_get(path))
+        told = found["metadata"].get("annotations", {}).get(names.POLICY_STATUS, "{}")
+        read: JsonObject = msgspec.json.decode(told)
+        return read
+
+
+@pytest.fixture
+async def editor(installed: Installed, person: Client) -> AsyncIterator[Editor]:
+    editor = Editor(person)
+    yield editor
+    await editor.says("")  # the last good one outlives the ConfigMap: back to the built-in policy
+    with suppress(NotFound):
+        await person.delete(CONFIGMAPS, names.POLICY_CONFIG, names.NAMESPACE)
+
+
+async def refusal(person: Client, space: str, replicas: int) -> str:
+    """Try a set of so many gangs; what it is refused with, or nothing."""
+    body = engine_set("tried", pods=1, gpus=0, replicas=replicas)
+    tried = Call("POST", PODCLIQUESETS.path(space), {"dryRun": "All"}, msgspec.json.encode(body))
+    try:
+        await person._transport.send(tried)
+    except Invalid as error:
+        return error.message
+    return ""
+
+
+@asynccontextmanager
+async def patience(what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield
+    except TimeoutError:
+        raise AssertionError(f"not within {PATIENCE:.0f} s: {what}") from None
+
+
+async def test_an_edit_counts_at_once_and_a_bad_one_leaves_the_last_good_one(
+    editor: Editor, cluster: Cluster, person: Client, space: str
+) -> None:
+    assert await refusal(person, space, 3) == ""
+    await editor.says(SMALL % 2)
+    async with patience("the policy is gone by"):
+        while "policy rule queue-gangs-are-few" not in await refusal(person, space, 3):
+            await asyncio.sleep(0.1)
+    assert await refusal(person, space, 2) == ""
+    async with patience("it is said that the policy is good"):
+        while (await editor.status()).get("valid") is not True:
+            await asyncio.sleep(0.1)
+    good = (await editor.status())["revision"]
+
+    await editor.says(BAD)
+    async with patience("it is said that the policy is bad"):
+        while (await editor.status()).get("valid") is not False:
+            await asyncio.sleep(0.1)
+    status = await editor.status()
+    assert "line 2: queues[0]" in str(status["fault"])
+    assert status["revision"] == good
+    assert "queue-gangs-are-few" in await refusal(person, space, 3)
+
+
+async def test_a_webhook_that_starts_beside_a_bad_policy_goes_by_the_last_good_one(
+    editor: Editor, installed: Installed, tmp_path: Path
+) -> None:
+    await editor.says(SMALL % 7)
+    async with patience("the policy is kept"):
+        while (await editor.status()).get("valid") is not True:
+            await asyncio.sleep(0.1)
+    await editor.says(BAD)
+    files = files_in(tmp_path / "tls")
+    files.issue()
+    own = installed.installation.kubeconfig(names.WEBHOOK_ACCOUNT)
+    with serving(files, tmp_path / "log", "--kubeconfig", str(own)) as running:
+        connection = running.connect()
+        connection.request("GET", "/metrics")
+        written = connection.getresponse().read().decode()
+        connection.close()
+    assert f"{names.KEPT_POLICY_CONFIG} key policy.yaml" in written
+
+
+@pytest.mark.long
+async def test_a_storm_of_edits_fails_no_request_and_mixes_no_policies(
+    editor: Editor, cluster: Cluster, person: Client, space: str
+) -> None:
+    """A thousand edits a minute, every tenth of them bad; each policy's limit is its own."""
+    over = asyncio.Event()
+    answered = 0
+
+    async def ask() -> None:
+        nonlocal answered
+        while not over.is_set():
+            try:
+                said = await refusal(person, space, 60)
+            except ApiError as error:
+                raise AssertionError(f"a request failed: {error}") from error
+            # Either no policy yet, or exactly one limit in exactly one message.
+            assert said.count("takes at most") == (1 if said else 0), said
+            answered += 1
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(4):
+            group.create_task(ask())
+        for number in range(1000):
+            await editor.says(BAD if number % 10 == 9 else SMALL % (number % 50 + 1))
+            await asyncio.sleep(0.05)
+        await editor.says(SMALL % 51)
+        async with patience("the last policy is gone by"):
+            while "takes at most 51" not in await refusal(person, space, 60):
+                await asyncio.sleep(0.1)
+        over.set()
+    assert answered > 100

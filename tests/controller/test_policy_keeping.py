@@ -1,0 +1,153 @@
+"""The last good policy outlives bad ones, and people are told what became of theirs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from api import names
+from api.jsons import JsonObject
+from controller.gangs.policy_keeping import (
+    NOT_TAKEN,
+    TAKEN,
+    Kept,
+    PolicyKeeper,
+    PolicyStatus,
+    Rejected,
+    judged,
+)
+from controller.voicing import Tell
+from kube.errors import Conflict
+from kube.resources import CONFIGMAPS
+from tests.support.patchapi import PatchApi, patching
+
+GOOD = "pods: {queue: a}"
+BETTER = "pods: {queue: b}"
+BAD = "pods:\n  queeu: a\n"
+
+
+def test_a_good_policy_is_kept_under_its_revision() -> None:
+    first, second = judged(GOOD, None), judged(BETTER, GOOD)
+    assert isinstance(first, Kept)
+    assert isinstance(second, Kept)
+    assert (first.text, first.status.valid, first.status.fault) == (GOOD, True, "")
+    assert first.status.revision != second.status.revision
+
+
+@pytest.mark.parametrize("kept", [None, GOOD, "words of an older version: 1"])
+def test_a_bad_one_is_told_with_line_and_field_and_what_holds_instead(kept: str | None) -> None:
+    verdict = judged(BAD, kept)
+    assert isinstance(verdict, Rejected)
+    assert "line 2: pods.queeu: there is no such key" in verdict.status.fault
+    good = judged(GOOD, None)
+    assert verdict.status.revision == (good.status.revision if kept == GOOD else "")
+
+
+@dataclass
+class Voice:
+    told: list[Tell] = field(default_factory=list)
+
+    def tell(self, tell: Tell, namespace: str, *, news: bool = False) -> None:
+        assert (namespace, news) == ("ours", True)
+        self.told.append(tell)
+
+
+POLICY = CONFIGMAPS.path("ours", names.POLICY_CONFIG)
+KEPT = CONFIGMAPS.path("ours", names.KEPT_POLICY_CONFIG)
+
+
+@dataclass
+class Stand:
+    api: PatchApi
+    keeper: PolicyKeeper
+    voice: Voice
+
+    def says(self, text: str) -> None:
+        """A person edits the policy."""
+        metadata: JsonObject = {"name": names.POLICY_CONFIG, "uid": "u"}
+        self.api.put(POLICY, {"metadata": metadata, "data": {names.POLICY_KEY: text}})
+
+    def kept(self) -> object:
+        data = self.api.objects[KEPT].get("data") or {}
+        assert isinstance(data, dict)
+        return data.get(names.POLICY_KEY)
+
+    def status(self) -> PolicyStatus:
+        metadata = self.api.objects[POLICY]["metadata"]
+        assert isinstance(metadata, dict)
+        annotations = metadata["annotations"]
+        assert isinstance(annotations, dict)
+        told = annotations[names.POLICY_STATUS]
+        return msgspec.json.decode(str(told), type=PolicyStatus)
+
+
+@asynccontextmanager
+async def keeping() -> AsyncIterator[Stand]:
+    async with patching() as (api, client, _):
+        api.put(KEPT, {"metadata": {"name": names.KEPT_POLICY_CONFIG}})
+        voice = Voice()
+        yield Stand(api, PolicyKeeper(client, "ours", lambda: 1, voice), voice)
+
+
+async def test_a_good_policy_is_kept_and_told_of_once() -> None:
+    async with keeping() as stand:
+        stand.says(GOOD)
+        for _ in range(3):
+            await stand.keeper.look()
+        assert stand.kept() == GOOD
+        assert stand.status().valid
+        assert len(stand.api.writes) == 2
+        assert [tell.reason for tell in stand.voice.told] == [TAKEN]
+
+
+async def test_a_bad_one_leaves_the_last_good_one_and_says_where_it_is_bad() -> None:
+    async with keeping() as stand:
+        stand.says(GOOD)
+        await stand.keeper.look()
+        revision = stand.status().revision
+        stand.says(BAD)
+        await stand.keeper.look()
+        assert stand.kept() == GOOD
+        status = stand.status()
+        assert (status.valid, status.revision) == (False, revision)
+        assert "line 2: pods.queeu" in status.fault
+        assert [tell.reason for tell in stand.voice.told] == [TAKEN, NOT_TAKEN]
+        assert stand.voice.told[-1].warning
+
+
+async def test_what_is_taken_away_stays_kept() -> None:
+    async with keeping() as stand:
+        stand.says(GOOD)
+        await stand.keeper.look()
+        del stand.api.objects[POLICY]
+        await stand.keeper.look()
+        stand.api.put(POLICY, {"metadata": {"name": names.POLICY_CONFIG, "uid": "v"}})
+        await stand.keeper.look()
+        assert stand.kept() == GOOD
+
+
+async def test_a_successor_of_one_who_died_between_the_two_writes_says_the_rest() -> None:
+    async with keeping() as stand:
+        stand.says(GOOD)
+        stand.api.objects[KEPT]["data"] = {names.POLICY_KEY: GOOD}
+        await stand.keeper.look()
+        assert stand.api.writes == [names.POLICY_CONFIG]
+        assert stand.status().valid
+
+
+async def test_a_policy_that_changes_meanwhile_is_not_told_what_became_of_another() -> None:
+    async with keeping() as stand:
+        stand.says(GOOD)
+
+        def edited(write: str) -> None:
+            if write.endswith(names.POLICY_CONFIG):
+                stand.says(BAD)
+
+        stand.api.before = edited
+        with pytest.raises(Conflict):
+            await stand.keeper.look()
+        stand.api.before = lambda _: None
+        await stand.keeper.look()
+        assert not stand.status().valid
