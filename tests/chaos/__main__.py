@@ -28,12 +28,13 @@ from tests.chaos.results import Result
 from tests.chaos.running import MANY, Script, drawn, run
 from tests.chaos.stage import spec, staged
 
+ALL = "all"  # mutations, in turn
 EXAMPLES = """examples:
   make chaos RUNS=20 SEED=1                        seeds 1 to 20
   make chaos RUNS=5 SEED=7 ARGS="--keep"           and leave the lab up for the next time
   make chaos RUNS=3 ARGS="--only late-write,lose-node"
   make chaos RUNS=1 ARGS="--many 500"              that many sets scaled at once
-  make chaos RUNS=1 ARGS="--mutate lift-by-admin"  do what is forbidden: it must be found
+  make chaos RUNS=4 ARGS="--mutate all"            do what is forbidden: it must be found
   python -m tests.chaos --summary                  add up the runs there are
 """
 
@@ -48,7 +49,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no run after so long")
     parser.add_argument("--only", default="", help=f"of {', '.join(FAULTS)}")
     parser.add_argument("--many", type=int, default=0, help="scale so many sets at once instead")
-    parser.add_argument("--mutate", choices=sorted(MUTATIONS), default="")
+    parser.add_argument("--mutate", choices=[*MUTATIONS, ALL], default="")
     parser.add_argument("--lab", default="chaos", help="which lab to make or to take over")
     parser.add_argument("--keep", action="store_true", help="leave the lab up")
     parser.add_argument("--build", type=Path, default=results.BUILD)
