@@ -69,7 +69,9 @@ def scripts(told: argparse.Namespace) -> Iterator[Script]:
         if told.many:
             script = replace(script, faults=(MANY,), many=told.many, sets=2, acts=0)
         if told.mutate:
-            script = replace(script, faults=(), sets=2, acts=0, mutation=told.mutate, at_rest=False)
+            turn = [*MUTATIONS][(seed - told.seed) % len(MUTATIONS)]
+            mutation = turn if told.mutate == ALL else told.mutate
+            script = replace(script, faults=(), sets=2, acts=0, mutation=mutation, at_rest=False)
         yield script
 
 

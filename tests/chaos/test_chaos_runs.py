@@ -126,6 +126,11 @@ def test_each_mutation_has_a_rule_that_must_find_it() -> None:
     assert MUTATIONS.keys() == EXPECTED.keys()
 
 
+def test_all_mutations_are_made_in_turn() -> None:
+    told = command.options(["--mutate", "all", "--runs", "4", "--seed", "900"])
+    assert {script.mutation for script in command.scripts(told)} == MUTATIONS.keys()
+
+
 def test_a_fault_that_is_not_known_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.options(["--only", "late-write,flood"])
