@@ -10,11 +10,13 @@ import asyncio
 import os
 import random
 import secrets
+import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import psutil
@@ -150,21 +152,23 @@ class Soak:
 
 @dataclass
 class Memory:
-    """MiB of each process, at intervals."""
+    """MiB of each process, at intervals; one that was started again goes on under its name."""
 
-    pids: Mapping[str, int]
+    pids: Callable[[], Mapping[str, int]]
     samples: dict[str, list[float]] = field(default_factory=dict)
 
     def take(self) -> None:
-        for name, pid in self.pids.items():
+        for name, pid in self.pids().items():
             with suppress(psutil.NoSuchProcess):
                 used = sum(p.memory_full_info().pss for p in family(pid)) / (1 << 20)
-                self.samples.setdefault(name, []).append(used)
+                if used:
+                    self.samples.setdefault(name, []).append(used)
 
     async def follow(self, soak: Soak) -> None:
         while True:
             await asyncio.to_thread(self.take)
-            told = " ".join(f"{name} {self.samples[name][-1]:.0f}" for name in OURS)
+            last = {name: taken[-1] for name, taken in self.samples.items() if taken}
+            told = " ".join(f"{name} {last.get(name, 0):.0f}" for name in OURS)
             _say(f"{soak.watcher.waiting} of {len(soak.watcher.lives)} sets wait; MiB: {told}")
             await asyncio.sleep(SAMPLE_SECONDS)
 
@@ -208,15 +212,18 @@ async def watching(client: Client, space: str) -> AsyncIterator[Watcher]:
 
 
 async def measure(options: argparse.Namespace) -> list[Row]:
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     async with (
         hall(options.nodes) as (lab, made),
         connect(lab.kubeconfig, "soak") as client,
         namespace(client, "soak") as space,
         watching(client, space) as watcher,
     ):
-        records = daemons.started(Folder(lab.name, lab.directory))
-        pids = {name: record.pid for name, record in records.items()}
-        memory = Memory({**pids, **{name: made.pid(name) for name in OURS}})
+        running = partial(_pids, lab, made)
+        begun = running()
+        memory = Memory(running)
         soak = Soak(client, space, watcher, dice(options.seed))
         following = asyncio.create_task(memory.follow(soak))
         try:
@@ -234,7 +241,7 @@ async def measure(options: argparse.Namespace) -> list[Row]:
         wrong = [*audit_final.settled(state, 0.0), *audit_final.complete(state, 0.0)]
         for finding in wrong[:10]:
             _say(f"{finding.what}: {finding.why}")
-        ends = {name: made.running(name) and made.pid(name) == memory.pids[name] for name in OURS}
+        ended = sum(running().get(name) != begun.get(name) for name in OURS)
     known = set(map(id, first))
     later = [each for each in (*soak.done, *watcher.lives.values()) if id(each) not in known]
     return [
@@ -244,10 +251,15 @@ async def measure(options: argparse.Namespace) -> list[Row]:
         Row("longest time that a gang was partly bound", watcher.longest_partly, "s", None,
             Budget(PARTLY_SECONDS)),
         Row("objects not as they should be in the end", len(wrong), "", None, Budget(0)),
-        Row("processes of ours that ended", sum(not alive for alive in ends.values()), "", None,
-            Budget(0)),
+        Row("processes of ours that were started again", ended, "", None, Budget(0)),
         *_memories(memory),
     ]  # fmt: skip
+
+
+def _pids(lab: Lab, made: Installation) -> dict[str, int]:
+    records = daemons.started(Folder(lab.name, lab.directory))
+    ours = {name: made.pid(name) for name in OURS if made.running(name)}
+    return {**{name: record.pid for name, record in records.items()}, **ours}
 
 
 def _latencies(what: str, lives: Sequence[Life], *, judged: bool = False) -> list[Row]:
