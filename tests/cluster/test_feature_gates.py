@@ -17,8 +17,9 @@ from tests.support.living import Cluster, Kubectl, engine_set
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
-GANGS_OFF = InstallOptions(feature_gates="GangScheduling=false")
-SETS_OFF = InstallOptions(feature_gates="GroveIntegration=false")
+SWITCHED = 150.0  # seconds; it takes about twenty
+GANGS_OFF = InstallOptions(feature_gates="GangScheduling=false", timeout=SWITCHED)
+SETS_OFF = InstallOptions(feature_gates="GroveIntegration=false", timeout=SWITCHED)
 NOWHERE = "example.com/no-such-node"
 Switch = Callable[[InstallOptions], Awaitable[object]]
 
@@ -100,7 +101,8 @@ async def test_without_gang_scheduling_pods_run_ungated_and_with_it_gangs_are_wh
     assert "switched off" in said.message
     kubectl.apply(engine_set("fresh", pods=2, gpus=1))
     fresh = await bound(cluster, "fresh", 2)
-    assert not any(map(freeing.is_free, fresh)), "never gated"
+    never_gated = "GangScheduling=false"
+    assert {p.metadata.annotations[names.RELEASED_ANNOTATION] for p in fresh} == {never_gated}
     kubectl.apply(labelled("late", 9))
     assert not freeing.is_free(await pod(cluster, "late")), "never gated"
     assert await cluster.reservations() == []
@@ -162,17 +164,16 @@ async def test_killed_while_it_lets_pods_go_it_lets_the_rest_go(
 ) -> None:
     kubectl.apply(engine_set("many", pods=200, gpus=0, selector=NOWHERE))
     await cluster.pods("many", 200)
-    off = asyncio.create_task(installed.again(GANGS_OFF))
 
     async def some() -> int | None:
         pods = await cluster.pods("many", 200)
         return sum(freeing.is_free(pod) for pod in pods) or None
 
-    await cluster.until(some, "some let go", 60)
-    try:
+    # However this ends, nobody else may install before the first has ended.
+    async with asyncio.TaskGroup() as group:
+        group.create_task(installed.again(GANGS_OFF))
+        await cluster.until(some, "some let go", SWITCHED)
         installed.installation.kill_component("gangs")
-    finally:
         installed.installation.start_component("gangs")
-    await off
     pods = await let_go(cluster, "many", 200)
     assert all(freeing.is_free(pod) for pod in pods)

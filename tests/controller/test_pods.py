@@ -162,7 +162,11 @@ def test_while_gangs_are_switched_off_a_pod_is_made_with_its_authors_gates_alone
     pod_spec: JsonObject = {"containers": [{"name": "main"}], "schedulingGates": written}
     world = World(set_spec(clique("a", 1, podSpec=pod_spec)), choices=Choices(gates=False))
     world.settle()
-    assert part(the_pod(world), "spec")["schedulingGates"] == (written or [])
+    made = the_pod(world)
+    assert part(made, "spec")["schedulingGates"] == (written or [])
+    told = part(made, "metadata")["annotations"]
+    assert isinstance(told, dict)
+    assert names.RELEASED_ANNOTATION in told, "so that it is never taken back with a gang"
 
 
 def test_a_template_cannot_say_which_gang_its_pods_belong_to() -> None:

@@ -33,6 +33,7 @@ SHORTEST_LIFE: Final = timedelta(seconds=5)
 LONG_LIFE: Final = timedelta(minutes=10)
 FIRST_WAIT: Final = timedelta(seconds=10)
 LONGEST_WAIT: Final = timedelta(minutes=5)
+_NO_GANGS: Final = "GangScheduling=false"
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -154,7 +155,7 @@ class _Making:
                 "name": naming.pod(owner.uid, clique.name, index),
                 "namespace": owner.namespace,
                 "labels": {**labels, names.POD_INDEX_LABEL: str(index)},
-                "annotations": _annotations(there),
+                "annotations": {**_annotations(there), **self._free},
                 "ownerReferences": [belonging.owned_by(PODCLIQUES, there.metadata)],
             },
             "spec": spec,
@@ -186,6 +187,11 @@ class _Making:
             **belonging.labels_of_clique(self._view.metadata.name, clique),
             names.PODCLIQUE_LABEL: clique.name,
         }
+
+    @property
+    def _free(self) -> JsonObject:
+        """Have a pod that never waits say so, that it is not taken back with a gang later on."""
+        return {} if self._view.choices.gates else {names.RELEASED_ANNOTATION: _NO_GANGS}
 
     @cached_property
     def _scheduler(self) -> str:
