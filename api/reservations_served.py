@@ -21,6 +21,7 @@ from api.reservation import (
     GangReference,
     Generation,
     Groups,
+    RefusedLater,
     Repairs,
     RetryAt,
     Score,
@@ -31,7 +32,7 @@ from api.validations import Validation, extension
 
 _LEDGERS: Final = (
     "deadline", "groups", "generation", "score", "fragmentation", "domain", "attempt", "repairs",
-    "uses",
+    "refused", "uses",
 )  # fmt: skip
 _KEEPS: Final = (
     "replicas", "requests", "template", "topologyConstraint", "ttl", "expires", "allocateOnce",
@@ -185,6 +186,7 @@ class ServedReservationSpec(Model):
     domain: Domain | None = None
     attempt: Attempt | None = None
     repairs: Repairs | None = None
+    refused: RefusedLater = None
     uses: Uses = None
     groups: Groups | None = None
 

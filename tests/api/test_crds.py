@@ -12,7 +12,10 @@ import yaml
 
 from api import crds
 from api.jsons import Json, JsonObject
+from api.keep import KeepSpec, KeepStatus
 from api.kinds import KINDS, Kind
+from api.reservation import ReservationSpec, ReservationStatus
+from api.reservations_served import ServedReservationSpec, ServedReservationStatus
 
 ROOT = Path(__file__).parents[2]
 
@@ -184,3 +187,14 @@ def test_sets_cliques_and_groups_can_be_scaled(name: str, selector: str) -> None
             "labelSelectorPath": selector,
         },
     }
+
+
+def test_all_that_the_ledger_says_is_served() -> None:
+    """The API server drops what its definition does not name."""
+    for whole, part in (
+        (ServedReservationSpec, ReservationSpec),
+        (ServedReservationStatus, ReservationStatus),
+        (ServedReservationSpec, KeepSpec),
+        (ServedReservationStatus, KeepStatus),
+    ):
+        assert part.model_fields.keys() <= whole.model_fields.keys()

@@ -121,6 +121,8 @@ async def test_a_pod_whose_room_was_stolen_after_the_lift_gets_other_room(
     assert seen[stays].metadata.uid == before[stays].metadata.uid
     booked = await reservation(cluster, State.BOUND, 10)
     assert booked.spec.repairs == 1
+    assert booked.spec.refused is not None
+    assert booked.spec.refused.nodes == [victim]
 
 
 async def steal(cluster: Cluster, node: str) -> None:
