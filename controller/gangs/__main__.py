@@ -36,7 +36,7 @@ from kube.resources import (
     SCALING_GROUPS,
 )
 
-_GANGS_AT_ONCE = 8
+_GANGS_AT_ONCE = 32  # most of them wait for the API server
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,7 @@ class Forecaster:
         self._since: dict[Key, float] = {}
         self._told: dict[Key, Foretold] = {}
         self._waiting: dict[Key, _Question] = {}
+        self._asked: set[Key] = set()  # of these, and those that are judged just now
         self._woken = asyncio.Event()
         self._forecast: Forecast | None = None
         self._stale_at = 0.0
@@ -105,14 +106,20 @@ class Forecaster:
             self._told.pop(key, None)
             return None
         self._waiting[key] = _Question(asked, version)
+        self._asked.add(key)
         self._woken.set()
         return told.refusal if told is not None else None
+
+    def is_asked(self, key: Key) -> bool:
+        """Whether a gang is still to be told for the first time, which takes moments."""
+        return key in self._asked and key not in self._told
 
     def forget(self, key: Key) -> None:
         """Drop what was said to a gang that is gone, or has its pods."""
         self._since.pop(key, None)
         self._told.pop(key, None)
         self._waiting.pop(key, None)
+        self._asked.discard(key)
 
     def refused(self) -> list[Key]:
         """List the gangs that were told of no room and may find some now."""
@@ -134,6 +141,10 @@ class Forecaster:
             except Exception:  # noqa: BLE001 - the edge of a worker: a bad gang must not end it
                 _log.exception("no forecast for %s", ", ".join("/".join(k) for k in waiting))
                 self._forecast = None
+                self._note(waiting, self._world.room, {})  # not asked again before things change
+            for key in waiting:
+                self._asked.discard(key)
+                self._answers.decided(key)
             await self._clock.sleep(REST * (self._clock.monotonic() - begun))
 
     async def _judge(self, waiting: Mapping[Key, _Question]) -> None:
@@ -153,10 +164,15 @@ class Forecaster:
                 took = self._clock.monotonic() - begun
                 self._forecast, self._seen = forecast, room
                 self._stale_at = begun + max(FRESH, _WORTH * took)
-        refusals = {(each.gang.namespace, each.gang.name): each for each in found}
+        self._note(waiting, room, {(r.gang.namespace, r.gang.name): r for r in found})
+
+    def _note(
+        self, waiting: Mapping[Key, _Question], room: int, refusals: Mapping[Key, NoFit]
+    ) -> None:
         for key, question in waiting.items():
-            self._told[key] = Foretold(question.asked, question.version, room, refusals.get(key))
-            self._answers.decided(key)
+            if key in self._asked:  # else it has its pods by now, or is gone
+                refusal = refusals.get(key)
+                self._told[key] = Foretold(question.asked, question.version, room, refusal)
 
     def _is_old(self, waiting: Mapping[Key, _Question], promised: Mapping[Key, Foretold]) -> bool:
         """Whether who asks now cannot be judged behind those who were judged before."""

@@ -138,11 +138,7 @@ class Reconciler:
             if given_up is not None:
                 await self._take(view, given_up)
             elif isinstance(step, Wait | Place):
-                why = refusal.message if isinstance(refusal, Failed) else refusal
-                await self.announcer.report(view, step, why)
-                await self._board.post(view)
-                await self._herald.tell(view)
-                await self._holder.hold(view)
+                await self._say(view, step, refusal)
         except (Conflict, Invalid, NotFound) as error:
             # What we decided on has changed meanwhile; the cache will show it.
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
@@ -153,6 +149,17 @@ class Reconciler:
                 "%s/%s: %s failed, trying again in %.2f s: %s",
                 *key, type(step).__name__, wait, error,
             )  # fmt: skip
+
+    async def _say(
+        self, view: GangView, step: Wait | Place, refusal: NoFit | Failed | None
+    ) -> None:
+        """Tell people and pods how the gang stands."""
+        why = refusal.message if isinstance(refusal, Failed) else refusal
+        if not self.forecaster.is_asked(view.gang.key):
+            await self.announcer.report(view, step, why)
+        await self._board.post(view)
+        await self._herald.tell(view)
+        await self._holder.hold(view)
 
     def _forget(self, key: Key) -> None:
         """Let go of all that is remembered of a gang that is gone."""

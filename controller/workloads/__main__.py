@@ -16,7 +16,7 @@ from controller.workloads.letting_go import FOLLOWED, LettingGo
 from controller.workloads.reconciling import Reconciler
 from controller.workloads.views import Choices
 
-_SETS_AT_ONCE: Final = 32
+_SETS_AT_ONCE: Final = 128  # most of them wait for the API server
 
 
 async def work(choices: Choices, around: process.Surroundings) -> None:

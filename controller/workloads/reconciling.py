@@ -26,13 +26,16 @@ from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError
 from kube.objects import Key
-from kube.resources import PODGANGS
+from kube.resources import PODGANGS, PODS
 from kube.workqueue import Workqueue
 
 _log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 32  # requests under way for one set
-_ALL_AT_ONCE: Final = 64  # and for all, so that a large one does not keep the others waiting
+# And for all, so that a large one does not keep the others waiting: for pods, and for all else.
+# Without its PodGang and PodCliques nobody can tell a set whether there is room for it.
+_PODS_AT_ONCE: Final = 32
+_OTHERS_AT_ONCE: Final = 32
 
 TOO_LARGE: Final = (
     f"as its groups and cliques are scaled, the set asks for more than {MAX_PODS} pods, and is left"
@@ -85,7 +88,8 @@ class Reconciler:
         self._refused: dict[Key, _Refused] = {}
         self._speaking = Speaking()
         self._rests = Rests(self.queue, clock)
-        self._room = asyncio.Semaphore(_ALL_AT_ONCE)
+        self._for_pods = asyncio.Semaphore(_PODS_AT_ONCE)
+        self._for_others = asyncio.Semaphore(_OTHERS_AT_ONCE)
         self._holdings = Holdings(caches, self._rests.wake)
 
     async def reconcile(self, key: Key) -> None:
@@ -170,7 +174,7 @@ class Reconciler:
 
         async def one(step: Step) -> None:
             try:
-                async with self._room:
+                async with self._room_for(step):
                     if isinstance(step, Say) and self._holdings.generation(key) != generation:
                         return  # people want something else by now, and come before old news
                     await self._actor.take(step, key[0])
@@ -183,6 +187,10 @@ class Reconciler:
                 return None
             await pace.all_of([partial(one, step) for step in batch], AT_ONCE)
         return refused
+
+    def _room_for(self, step: Step) -> asyncio.Semaphore:
+        of_pods = isinstance(step, Create | Remove) and step.resource is PODS
+        return self._for_pods if of_pods else self._for_others
 
     def _remember(
         self,

@@ -222,3 +222,23 @@ async def test_a_gang_that_asks_for_less_by_now_is_judged_anew() -> None:
         await there.hears("large", names.REASON_NEVER_FITS)
         there.made("large", gpus=8)
         await there.hears("large", names.REASON_WAITING_FOR_PODS)
+
+
+async def test_a_fault_of_the_engine_is_not_met_again_and_again() -> None:
+    """These gangs wait until their pods are there; the others are told."""
+    async with town() as there:
+        forecaster = there.reconciler.forecaster
+        faults: list[object] = []
+
+        async def judge(waiting: object) -> None:
+            faults.append(waiting)
+            raise ValueError("a fault")
+
+        right = forecaster._judge
+        forecaster._judge = judge  # type: ignore[method-assign]
+        there.made("odd", gpus=9)
+        await there.hears("odd", names.REASON_WAITING_FOR_PODS)
+        forecaster._judge = right  # type: ignore[method-assign]
+        there.made("large", gpus=9)
+        await there.hears("large", names.REASON_NEVER_FITS)
+        assert len(faults) == 1
