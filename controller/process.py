@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from api import exits
+from controller.exposing import Metrics, serving
 from controller.settings import Settings
 from kube import credentials
 from kube.client import Client
@@ -40,6 +41,7 @@ class Surroundings:
     clock: Clock
     rng: random.Random
     elector: Elector
+    metrics: Metrics
 
 
 @dataclass(frozen=True)
@@ -122,10 +124,11 @@ async def _work(component: Component, settings: Settings) -> None:
         await preflight(client, component.kinds, settings.wait_seconds)
         box = ClusterLease(client, settings.namespace, component.lease)
         elector = Elector(box, identity, settings.lease, clock, rng)
-        surroundings = Surroundings(settings, client, clock, rng, elector)
+        metrics = Metrics(component.name, elector.is_leader)
+        surroundings = Surroundings(settings, client, clock, rng, elector, metrics)
         _log.info("standing for the lease %s/%s", settings.namespace, component.lease)
         try:
-            async with asyncio.TaskGroup() as group:
+            async with serving(settings.metrics, metrics), asyncio.TaskGroup() as group:
                 group.create_task(elector.run())
                 group.create_task(_awaited(component.work(surroundings)))
         finally:

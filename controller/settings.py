@@ -9,6 +9,7 @@ from pathlib import Path
 
 from api import features, names
 from api.features import Features
+from controller.exposing import Address
 from kube.lease import LeaseSettings
 
 _LEVELS = ("debug", "info", "warning", "error")
@@ -27,6 +28,7 @@ class Settings:
     lease: LeaseSettings
     log_level: str
     features: Features
+    metrics: Address | None = None
 
 
 def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -58,6 +60,12 @@ def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="how long a leader that died keeps others waiting (default: 15)",
     )
+    made.add_argument(
+        "--metrics-address",
+        type=_address,
+        metavar="HOST:PORT",
+        help="serve /metrics there over plain HTTP; port 0 takes a free one (default: nowhere)",
+    )
     made.add_argument("--log-level", choices=_LEVELS, default="info")
     features.add(made)
     return made
@@ -75,6 +83,7 @@ def read(options: argparse.Namespace) -> Settings:
         LeaseSettings(lease, lease * 2 / 3, lease * 2 / 15),
         options.log_level,
         options.feature_gates,
+        options.metrics_address,
     )
 
 
@@ -94,6 +103,13 @@ def host(text: str) -> str:
             f"{text!r} is neither a DNS name nor an IP address (without scheme or port)"
         )
     return text
+
+
+def _address(text: str) -> Address:
+    name, _, port = text.rpartition(":")
+    if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, as in 127.0.0.1:9090")
+    return Address(host(name.removeprefix("[").removesuffix("]")), int(port))
 
 
 def _seconds(text: str) -> float:

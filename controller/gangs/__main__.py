@@ -64,6 +64,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     reconciler.placer.recorder = Recorder(told.records, around.clock) if told.records else None
     keeper = Keeper(client, around.clock, caches, reconciler.world, reconciler.placer, fenced)
     plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, told.schedulers)
+    reconciler.count(around.metrics)
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
     capacity.follow(caches.nodes, sources.bindings)
     async with asyncio.TaskGroup() as group:

@@ -18,6 +18,7 @@ from api.streams import Custom
 from controller import pace
 from controller.gangs import asking, booking
 from controller.gangs.deciding import Place, next_step
+from controller.gangs.metering import Unmetered
 from controller.gangs.recording import Recorder
 from controller.gangs.views import GangView, SlotKey
 from controller.gangs.world import World
@@ -85,6 +86,7 @@ class Placer:
         self.recorder: Recorder | None = None
         self.engine = asyncio.Lock()  # held while the engine works
         self.beside: list[Callable[[], Awaitable[None]]] = []  # others who plan, each in its turn
+        self.meters = Unmetered()
         self._client = client
         self._clock = clock
         self._world = world
@@ -115,6 +117,7 @@ class Placer:
         if last and current and last.asked == self._request(view, place):
             return last.refusal
         self._waiting.add(key)
+        self.meters.asked(key)
         self._woken.set()
         return last.refusal if last is not None else None
 
@@ -149,6 +152,11 @@ class Placer:
         self._refused.pop(key, None)
         self._failed.pop(key, None)
         self._waiting.discard(key)
+        self.meters.forget(key)
+
+    def depth(self) -> int:
+        """How many gangs wait for the engine."""
+        return len(self._waiting)
 
     def refused(self) -> list[Key]:
         """List the gangs that were refused and might fit now."""
@@ -212,13 +220,17 @@ class Placer:
         # Off the event loop, since leases must be renewed meanwhile.
         emptied = self._world.stockroom.emptied()
         async with self.engine:
+            begun = self._clock.monotonic()
             plan = await asyncio.to_thread(_planned, snapshot, emptied, list(requests.values()))
+            self.meters.planned(self._clock.monotonic() - begun)
         if recorder and plan.refusals:
             # A copy costs as much as the cluster is large, and most cycles refuse nobody.
             if saved is None and self._world.stockroom.snapshot(levels, moving) is snapshot:
                 saved = copy()
             await recorder.take(saved)
         by_key = {view.gang.key: view for view, _ in asked}
+        for placement in plan.placements:
+            self.meters.decided(_key(placement.gang), "placed")
         for refusal in plan.refusals:
             key = _key(refusal.gang)
             self._failed.pop(key, None)
@@ -226,6 +238,7 @@ class Placer:
             again = before is not None and bool(before.asked.minimum)
             since = before.since if before and again else self._clock.monotonic()
             self._refused[key] = Refused(refusal, requests[key], room, since)
+            self.meters.decided(key, "refused")
             self._answers.decided(key)
         writes = [partial(self._write, by_key[_key(p.gang)], p) for p in plan.placements]
         await pace.all_of(writes, AT_ONCE)

@@ -12,6 +12,7 @@ from api.objects import timestamp
 from api.reservation import State
 from api.streams import Pod
 from controller import pace
+from controller.exposing import Metrics
 from controller.gangs import booking, pinning, watching
 from controller.gangs.announcing import Announcer, Telling
 from controller.gangs.deciding import (
@@ -34,6 +35,7 @@ from controller.gangs.deciding import (
 from controller.gangs.evicting import Evictor
 from controller.gangs.forecasting import Forecaster
 from controller.gangs.holding import Holder
+from controller.gangs.metering import Known, Meters
 from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
 from controller.gangs.readiness import Herald
@@ -90,6 +92,17 @@ class Reconciler:
         told = Telling(self.world, caches.gangs, self.queue.add_after)
         self.announcer = Announcer(client, clock, told, instance)
         self._evictor = Evictor(client, clock, caches.pods, fenced)
+
+    def count(self, metrics: Metrics) -> None:
+        """Have what happens counted and timed from now on."""
+        gangs, reservations = self.world.known()
+        known = Known(gangs.values, gangs.get, reservations.get, self._depths)
+        meters = Meters(metrics, self._clock, lambda: self._fenced() is not None, known)
+        self._reservations.subscribe(meters.on_reservation)
+        self.placer.meters = meters
+
+    def _depths(self) -> tuple[int, int]:
+        return len(self.queue), self.placer.depth()
 
     def take_over(self) -> None:
         """Count what a leader before us has lifted and kube-scheduler has not bound yet."""

@@ -1,7 +1,7 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
@@ -91,6 +91,10 @@ class World:
         """Know also what bears on where gangs may go."""
         self.topologies.follow(sources.bindings)
         self.supplies.follow(sources)
+
+    def known(self) -> tuple[Mapping[Key, Gang], Mapping[Key, Reservation]]:
+        """Give gangs and reservations by key; they go on changing, and are not to be written."""
+        return self._gangs, self._reservations
 
     def is_member(self, pod: Pod) -> bool:
         """Whether a gang refers to the pod."""

@@ -13,6 +13,7 @@ from controller import process, settings
 from controller.workloads import options, serving
 from controller.workloads.caches import NEEDED, OPTIONAL, Caches, caches
 from controller.workloads.letting_go import FOLLOWED, LettingGo
+from controller.workloads.metering import timed
 from controller.workloads.reconciling import Reconciler
 from controller.workloads.views import Choices
 
@@ -30,6 +31,7 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
     reconciler = Reconciler(
         client, around.clock, known, elector.is_leader, choices, socket.gethostname()
     )
+    look = timed(around.metrics, around.clock, reconciler.queue, reconciler.reconcile)
     async with asyncio.TaskGroup() as group:
         for kind, cache in known.all.items():
             group.create_task(
@@ -45,7 +47,7 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
         for cache in there:
             await cache.relist("led")
         group.create_task(reconciler.voice.run())
-        await reconciler.queue.run(reconciler.reconcile, _SETS_AT_ONCE)
+        await reconciler.queue.run(look, _SETS_AT_ONCE)
 
 
 async def _let_go(known: Caches, around: process.Surroundings) -> None:

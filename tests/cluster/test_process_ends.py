@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import yaml
@@ -119,14 +120,24 @@ def test_help_shows_an_example(module: str) -> None:
     assert f"example: python -m {module} --kubeconfig" in done.stdout
 
 
-async def test_a_standby_that_is_told_to_stop_ends_with_zero(installed: Installed) -> None:
+async def test_a_standby_shows_its_metrics_and_told_to_stop_ends_with_zero(
+    installed: Installed,
+) -> None:
     kubeconfig = installed.installation.kubeconfig(names.GANGS_ACCOUNT)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "controller.gangs", "--kubeconfig", str(kubeconfig),
+        "--metrics-address", "127.0.0.1:0",
         stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stderr is not None
     assert b"standing for the lease" in await process.stderr.readline()
+    served = (await process.stderr.readline()).decode()
+    url = served.rpartition("metrics are served at ")[2].strip()
+    async with asyncio.timeout(10):
+        shown = ""
+        while 'grove_gangs{phase="Pending"}' not in shown:
+            shown = (await asyncio.to_thread(urlopen, url, timeout=5)).read().decode()
+    assert "penstock_gangs_leads 0.0" in shown
     process.terminate()
     rest = await asyncio.wait_for(process.stderr.read(), 20)
     assert (await process.wait(), b"Traceback" in rest) == (0, False)

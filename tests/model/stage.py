@@ -10,6 +10,7 @@ from typing import Final
 from typing_extensions import override
 
 from api.features import Features
+from controller.exposing import Metrics
 from controller.process import Surroundings
 from controller.settings import Settings
 from controller.workloads.__main__ import work
@@ -69,7 +70,9 @@ class Stage:
         self._client = client
         lease = LeaseSettings()
         settings = Settings(Path(), None, NAMESPACE, 0.0, lease, "ERROR", Features())
-        around = Surroundings(settings, client, self.clock, self.chance, Leading())
+        around = Surroundings(
+            settings, client, self.clock, self.chance, Leading(), Metrics("workloads", lambda: True)
+        )
         self._work = asyncio.create_task(work(Choices(), around))
         await settle()
 
