@@ -91,6 +91,9 @@ DEFAULT_SCHEDULER: Final = "default-scheduler"
 RESERVATION_REF: Final = "scheduling.koordinator.sh/reservation-ref"
 PREFERRED_ZONE: Final = "scheduling.koordinator.sh/network-topology-zone"
 
+# Koordinator's too, of sets and gangs: how long a gang may wait to be bound.
+GANG_TIMEOUT: Final = "scheduling.koordinator.sh/gang-timeout"
+
 # Grove's words, which manifests and tools already use.
 GROVE_GROUP: Final = "grove.io"
 GROVE_GANG_GROUP: Final = "scheduler.grove.io"
@@ -177,6 +180,9 @@ SCHEDULED: Final = "Scheduled"
 # Where a gang's room is, how near its pods are to each other, and what was broken for it.
 PLACED: Final = "Placed"
 REASON_PLACED: Final = "RoomReserved"
+# On a gang that has waited for longer than its timeout.
+TIMED_OUT: Final = "TimedOut"
+REASON_TIMED_OUT: Final = "GangTimeout"
 READY: Final = "Ready"
 REASON_READY: Final = "MinimumReady"
 REASON_GANGS_OFF: Final = "GangSchedulingOff"  # of the pod's readiness gate

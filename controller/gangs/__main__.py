@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -47,6 +48,7 @@ class Told:
     schedulers: Collection[str]
     records: Path | None
     companion: bool
+    gang_timeout: timedelta
 
 
 async def work(told: Told, around: process.Surroundings) -> None:
@@ -65,6 +67,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     keeper = Keeper(client, around.clock, caches, reconciler.world, reconciler.placer, fenced)
     plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, told.schedulers)
     reconciler.count(around.metrics)
+    reconciler.announcer.timeout = told.gang_timeout
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
     capacity.follow(caches.nodes, sources.bindings)
     async with asyncio.TaskGroup() as group:
@@ -142,6 +145,7 @@ def main(arguments: Sequence[str]) -> int:
         options.schedulers(told),
         options.records(told),
         options.companion(told),
+        options.gang_timeout(told),
     )
     component = process.Component(
         "gangs",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -11,7 +12,7 @@ from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Custom
 from controller.gangs import companion as beside
-from controller.gangs import reporting
+from controller.gangs import patience, reporting
 from controller.gangs.deciding import Place, Wait, settled
 from controller.gangs.telling import Storyteller
 from controller.gangs.views import GangView
@@ -49,6 +50,7 @@ class Announcer:
     """Writes statuses of gangs, and has Events written about those that wait."""
 
     def __init__(self, client: Client, clock: Clock, told: Telling, instance: str) -> None:
+        self.timeout: timedelta | None = None  # of gangs that say nothing of one
         self._client = client
         self._clock = clock
         self._told = told
@@ -76,7 +78,9 @@ class Announcer:
         if lacks and refusal is None:
             return  # the engine answers in a moment
         unheeded = self._told.world.unheeded(view.gang)
-        status = reporting.status(view, step, refusal, self._clock.now(), unheeded)
+        now, timeout = self._clock.now(), patience.timeout_of(view.gang, self.timeout)
+        overdue = patience.overdue(view.gang, now, timeout)
+        status = reporting.status(view, step, refusal, now, unheeded, overdue)
         if self._told.world.mode.companion:
             status = beside.ours(view.gang, status)
         key, there = view.gang.key, view.gang.status

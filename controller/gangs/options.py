@@ -94,6 +94,14 @@ def add(parser: argparse.ArgumentParser) -> None:
         "its PodGangs only conditions of ours are written, and its startup order is its own",
     )
     parser.add_argument(
+        "--gang-timeout",
+        type=_seconds(LONGEST),
+        default=0.0,
+        metavar="SECONDS",
+        help="how long gangs that say nothing of it may wait to be bound before the room they have "
+        "is given back for a while (default: 0, for ever)",
+    )
+    parser.add_argument(
         "--record-refusals",
         type=Path,
         metavar="FOLDER",
@@ -118,6 +126,11 @@ def records(options: argparse.Namespace) -> Path | None:
     """Give the folder in which refusals are kept, if any."""
     found: Path | None = options.record_refusals
     return found
+
+
+def gang_timeout(options: argparse.Namespace) -> timedelta:
+    """Give how long gangs may wait that say nothing of it; nothing means for ever."""
+    return timedelta(seconds=options.gang_timeout)
 
 
 def read(options: argparse.Namespace) -> Certificates:

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -19,6 +18,7 @@ from controller import pace
 from controller.gangs import asking, booking
 from controller.gangs.deciding import Place, next_step
 from controller.gangs.metering import Unmetered
+from controller.gangs.patience import HELD_FOR
 from controller.gangs.recording import Recorder
 from controller.gangs.views import GangView, SlotKey
 from controller.gangs.world import World
@@ -36,7 +36,6 @@ from scheduler.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
-PATIENCE: Final = timedelta(seconds=60)  # how long a reservation waits for its first lift
 GATHER_SECONDS: Final = 0.01  # gangs that arrive together are placed in one batch
 AT_ONCE: Final = 16
 ASK_AGAIN_SECONDS: Final = 0.5
@@ -296,7 +295,7 @@ class Placer:
         namespace, name = view.gang.key
         homes = booking.homes(view.reservation, placement)
         standing = self._world.standing(view.gang, homes)
-        terms = booking.Terms(self._clock.now(), PATIENCE, generation)
+        terms = booking.Terms(self._clock.now(), HELD_FOR, generation)
         if view.reservation is None:
             body = booking.body(view.gang.metadata, placement, standing, terms)
             answer = await self._client.create(RESERVATIONS, body, namespace)

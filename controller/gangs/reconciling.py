@@ -13,7 +13,7 @@ from api.reservation import State
 from api.streams import Pod
 from controller import pace
 from controller.exposing import Metrics
-from controller.gangs import booking, pinning, watching
+from controller.gangs import booking, patience, pinning, watching
 from controller.gangs.announcing import Announcer, Telling
 from controller.gangs.deciding import (
     Abandon,
@@ -138,11 +138,12 @@ class Reconciler:
             self.window.leave(key)
             return
         now = self._clock.now()
-        step = next_step(view, now)
+        timeout = patience.timeout_of(view.gang, self.announcer.timeout)
+        step = patience.given_up(view, now, timeout) or next_step(view, now)
         if isinstance(step, Wait):
             self._rests.looked(key, begun)  # in vain
         self._forget_wishes(key, step)
-        self._look_again_in_time(view, now)
+        self._look_again_in_time(view, now, patience.due(view, now, timeout))
         try:
             with self.window.turn(key):
                 refusal = self.forecaster.ask(view, step) or await self._take(view, step)
@@ -193,15 +194,15 @@ class Reconciler:
         if not isinstance(step, Place):
             self.placer.lacks_nothing(key)
 
-    def _look_again_in_time(self, view: GangView, now: datetime) -> None:
-        """Have the gang looked at when its next deadline has passed."""
+    def _look_again_in_time(self, view: GangView, now: datetime, late: datetime | None) -> None:
+        """Have the gang looked at when its next deadline has passed, and when it is late."""
+        for due in (next_deadline(view, now), late):
+            if due is not None:
+                # Deadlines are whole seconds.
+                self.queue.add_after(view.gang.key, (due - now).total_seconds() + 1.0)
         reservation = view.reservation
         if reservation is None:
             return
-        due = next_deadline(view, now)
-        if due is not None:
-            # Deadlines are whole seconds.
-            self.queue.add_after(view.gang.key, (due - now).total_seconds() + 1.0)
         if reservation.state is State.LIFTING and self.placer.refused_for(view.gang.key):
             self.queue.add_after(view.gang.key, watching.GRACE_SECONDS)
 

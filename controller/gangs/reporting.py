@@ -24,11 +24,13 @@ def status(
     refusal: NoFit | str | None,
     now: datetime,
     unheeded: str = "",
+    overdue: str = "",
 ) -> PodGangStatus:
     """Give the gang's status as `gangs` would write it: all but what `workloads` says.
 
     `refusal` is the engine's, or what the API server said when the plan was written down;
-    `unheeded` says what it would like and nobody heeds.
+    `unheeded` says what it would like and nobody heeds, and `overdue` for how long it should have
+    waited at the most.
     """
     reason, message = _reason(view, step, refusal)
     if unheeded and isinstance(refusal, NoFit) and reason != names.REASON_BOUND:
@@ -40,6 +42,7 @@ def status(
         placement_score=reservation.spec.score if reservation and reservation.size else None,
         conditions=[
             _condition(view, names.SCHEDULED, (scheduled, reason, message), now),
+            *_late(view, now, overdue if scheduled == "False" else ""),
             *_placed(view, now, unheeded),
             *_health(view, now),
         ],
@@ -85,6 +88,11 @@ def _condition(view: GangView, kind: str, said: tuple[str, str, str], now: datet
         observed_generation=view.gang.metadata.generation,
     )
     return settled(view.gang.status.conditions, condition)
+
+
+def _late(view: GangView, now: datetime, overdue: str) -> Iterator[Condition]:
+    if overdue:
+        yield _condition(view, names.TIMED_OUT, ("True", names.REASON_TIMED_OUT, overdue), now)
 
 
 def _placed(view: GangView, now: datetime, unheeded: str) -> Iterator[Condition]:

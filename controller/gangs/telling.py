@@ -58,6 +58,18 @@ def _cause(view: GangView, reason: str, refusal: NoFit | str | None) -> tuple[st
     return ()
 
 
+def of_timeout(view: GangView, status: PodGangStatus) -> Tell | None:
+    """Give the Event about a gang that waits for longer than it may, and what it waits for."""
+    late = condition_of(status.conditions, names.TIMED_OUT)
+    if late is None:
+        return None
+    said = condition_of(status.conditions, names.SCHEDULED)
+    why = f": {said.message or said.reason}" if said else ""
+    meta, note = view.gang.metadata, f"{late.message}{why}"
+    since = f"{late.reason}/{late.last_transition_time}"  # it may come to that again, another time
+    return Tell(PODGANGS, meta.name, meta.uid, late.reason, note, warning=True, topic=since)
+
+
 @dataclass(frozen=True)
 class _Said:
     topic: str
@@ -75,6 +87,9 @@ class Storyteller:
 
     def tell(self, view: GangView, status: PodGangStatus, refusal: NoFit | str | None) -> None:
         """Tell what a gang waits for, if that is news."""
+        late = of_timeout(view, status)
+        if late is not None:
+            self._tell(late, view.gang.metadata.namespace)
         news = of(view, status, refusal)
         if news is None:
             return

@@ -26,16 +26,18 @@ from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError
 from kube.objects import Key
-from kube.resources import PODGANGS, PODS
+from kube.resources import PODCLIQUES, PODGANGS, PODS, SCALING_GROUPS
 from kube.workqueue import Workqueue
 
 _log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 32  # requests under way for one set
-# And for all, so that a large one does not keep the others waiting: for pods, and for all else.
-# Without its PodGang and PodCliques nobody can tell a set whether there is room for it.
+# And for all, so that a large one does not keep the others waiting. Without its PodGangs and
+# PodCliques nobody can tell a set whether there is room for it, so they wait behind nothing else.
+_TELLING: Final = frozenset({PODGANGS, PODCLIQUES, SCALING_GROUPS})
+_TELLING_AT_ONCE: Final = 32
 _PODS_AT_ONCE: Final = 32
-_OTHERS_AT_ONCE: Final = 32
+_OTHERS_AT_ONCE: Final = 16
 
 TOO_LARGE: Final = (
     f"as its groups and cliques are scaled, the set asks for more than {MAX_PODS} pods, and is left"
@@ -88,6 +90,7 @@ class Reconciler:
         self._refused: dict[Key, _Refused] = {}
         self._speaking = Speaking()
         self._rests = Rests(self.queue, clock)
+        self._for_telling = asyncio.Semaphore(_TELLING_AT_ONCE)
         self._for_pods = asyncio.Semaphore(_PODS_AT_ONCE)
         self._for_others = asyncio.Semaphore(_OTHERS_AT_ONCE)
         self._holdings = Holdings(caches, self._rests.wake)
@@ -189,6 +192,8 @@ class Reconciler:
         return refused
 
     def _room_for(self, step: Step) -> asyncio.Semaphore:
+        if isinstance(step, Create) and step.resource in _TELLING:
+            return self._for_telling
         of_pods = isinstance(step, Create | Remove) and step.resource is PODS
         return self._for_pods if of_pods else self._for_others
 

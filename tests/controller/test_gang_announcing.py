@@ -96,3 +96,21 @@ def said(status: JsonObject) -> JsonObject:
     both = [there["conditions"], initialized["conditions"]]
     conditions = [each for part in both if isinstance(part, list) for each in part]
     return {"status": {**there, "conditions": conditions}}
+
+
+async def test_a_gang_that_is_late_says_so_when_its_time_is_over() -> None:
+    async with scene() as (s, api, _):
+        s.nodes.observe(encoded(node("n1", {"cpu": "4", "pods": "110"}), 8))
+        body = gang_of("demo-0", ["a-0"], 10)
+        meta = body["metadata"]
+        assert isinstance(meta, dict)
+        meta["annotations"] = {names.GANG_TIMEOUT: "90s"}
+        meta["creationTimestamp"] = "2026-01-01T00:00:00Z"  # when the clock begins
+        async with at_work(s):
+            s.gangs.observe(msgspec.json.encode(body))
+            await eventually(lambda: len(written(api, "/events")) == 2, "two Events")
+        told = {str(event["reason"]): event["note"] for event in written(api, "/events")}
+        assert told.keys() == {names.REASON_NEVER_FITS, "GangTimeout"}
+        note = told["GangTimeout"]
+        assert isinstance(note, str)
+        assert note.startswith("not scheduled within 90 s, its gang timeout: even with every node")
