@@ -210,7 +210,8 @@ REASON_USED: Final = "Used"
 REASON_EXPIRED: Final = "Expired"
 REASON_KEEP_FAILED: Final = "Failed"
 
-# Kubernetes' condition of pods that go through no fault of theirs, and our reason for it.
+# Kubernetes' condition of pods that go through no fault of theirs, and our reason for it; Grove's
+# of gangs, on one that was rolled back.
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 REASON_TAKEN_BACK: Final = "GangTakenBack"
 

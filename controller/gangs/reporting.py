@@ -45,6 +45,7 @@ def status(
             *_late(view, now, overdue if scheduled == "False" else ""),
             *_placed(view, now, unheeded),
             *_health(view, now),
+            *_disrupted(view, now),
         ],
     )
 
@@ -93,6 +94,8 @@ def _condition(view: GangView, kind: str, said: tuple[str, str, str], now: datet
 def _late(view: GangView, now: datetime, overdue: str) -> Iterator[Condition]:
     if overdue:
         yield _condition(view, names.TIMED_OUT, ("True", names.REASON_TIMED_OUT, overdue), now)
+    elif condition_of(view.gang.status.conditions, names.TIMED_OUT):
+        yield _condition(view, names.TIMED_OUT, ("False", names.REASON_BOUND, ""), now)
 
 
 def _placed(view: GangView, now: datetime, unheeded: str) -> Iterator[Condition]:
@@ -123,6 +126,17 @@ def _health(view: GangView, now: datetime) -> Iterator[Condition]:
     yield _condition(view, names.READY, ("True", names.REASON_READY, ""), now)
     if lost is not None:
         yield _condition(view, names.UNHEALTHY, ("False", names.REASON_BACK, ""), now)
+
+
+def _disrupted(view: GangView, now: datetime) -> Iterator[Condition]:
+    """Tell of a gang that was rolled back, until it has room again."""
+    reservation = view.reservation
+    if reservation is not None and reservation.state is State.ROLLED_BACK:
+        said = "True", names.REASON_ROLLED_BACK, reservation.status.message
+        yield _condition(view, names.DISRUPTION_TARGET, said, now)
+    elif condition_of(view.gang.status.conditions, names.DISRUPTION_TARGET):
+        said = "False", names.REASON_PLACED, ""
+        yield _condition(view, names.DISRUPTION_TARGET, said, now)
 
 
 def _behind(view: GangView) -> str:

@@ -61,7 +61,7 @@ def _cause(view: GangView, reason: str, refusal: NoFit | str | None) -> tuple[st
 def of_timeout(view: GangView, status: PodGangStatus) -> Tell | None:
     """Give the Event about a gang that waits for longer than it may, and what it waits for."""
     late = condition_of(status.conditions, names.TIMED_OUT)
-    if late is None:
+    if late is None or late.status != "True":
         return None
     said = condition_of(status.conditions, names.SCHEDULED)
     why = f": {said.message or said.reason}" if said else ""

@@ -275,11 +275,10 @@ class World:
                 del self._gang_of_clique[clique]
         if gang.base:
             self._waiting_for.get(gang.base, set()).discard(gang.key)
-        owner = gang.metadata.controller_uid
-        siblings = self._gangs_of_set.get(owner, set())
+        siblings = self._gangs_of_set.get(gang.metadata.controller_uid, set())
         siblings.discard(gang.key)
         if not siblings:
-            self._gangs_of_set.pop(owner, None)
+            self._gangs_of_set.pop(gang.metadata.controller_uid, None)
 
     def _learn(self, gang: Gang) -> None:
         self._gangs[gang.key] = gang

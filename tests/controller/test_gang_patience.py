@@ -87,7 +87,12 @@ def test_it_says_so_until_it_is_scheduled_and_an_event_tells_why() -> None:
     assert tell.reason == "GangTimeout"
     assert tell.note == f"{overdue}: other gates are on its pods: x"
     bound = reporting.status(seen, Wait(names.REASON_BOUND), None, NOW, "", overdue)
-    assert condition_of(bound.conditions, names.TIMED_OUT) is None
+    assert condition_of(bound.conditions, names.TIMED_OUT) is None, "it never said so"
+    seen = replace(seen, gang=replace(seen.gang, status=status))
+    bound = reporting.status(seen, Wait(names.REASON_BOUND), None, NOW, "", overdue)
+    late = condition_of(bound.conditions, names.TIMED_OUT)
+    assert late is not None
+    assert late.status == "False"
     assert of_timeout(seen, bound) is None
 
 

@@ -8,13 +8,14 @@ import pytest
 from api import names
 from api.objects import condition_of
 from api.podgang import Phase, PodGangStatus
+from api.reservation import State
 from api.streams import Condition, Pod
 from controller.gangs import asking, reporting, topologies
 from controller.gangs.deciding import Place, Wait
 from controller.podgang import Gang
 from scheduler import cycle
 from scheduler.snapshot import build
-from tests.support.sets import NOW, gang, member, view
+from tests.support.sets import NOW, gang, member, reservation, view
 
 BOUND = Wait(names.REASON_BOUND)
 PAIR = gang({"a": (2, 3), "b": (1, 1)})
@@ -115,3 +116,19 @@ def test_a_gang_without_room_is_told_what_of_its_wishes_is_not_heeded() -> None:
         return found.message
 
     assert said("reservation x is for others") == f"{said('')}; reservation x is for others"
+
+
+def test_a_gang_that_was_rolled_back_is_disrupted_until_it_has_room_again() -> None:
+    slots = {("a", 0): "n"}
+    taken_back = view(PAIR, pods(3, 1), reservation(slots, State.ROLLED_BACK))
+    step = Wait(names.REASON_ROLLED_BACK, "a pod was not bound")
+    status = reporting.status(taken_back, step, None, NOW)
+    said = condition_of(status.conditions, names.DISRUPTION_TARGET)
+    assert said is not None
+    assert (said.status, said.reason) == ("True", "RolledBack")
+    again = view(replace(PAIR, status=status), pods(3, 1), reservation(slots, State.LIFTING))
+    after = reporting.status(again, BOUND, None, NOW)
+    over = condition_of(after.conditions, names.DISRUPTION_TARGET)
+    assert over is not None
+    assert over.status == "False"
+    assert condition_of(reported(PAIR, 2, 1).conditions, names.DISRUPTION_TARGET) is None
