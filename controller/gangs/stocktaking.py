@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from api import quantities
-from api.streams import Pod
+from api.streams import Node, Pod
 from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
 from kube.objects import Key
 from scheduler import needs, residents, stock
@@ -82,3 +82,13 @@ def _released_to(pod: Pod) -> str:
 
 def _key(pod: Pod) -> Key:
     return pod.metadata.namespace, pod.metadata.name
+
+
+def same_offer(old: Node, new: Node) -> bool:
+    """Whether the node offers what it did, to the pods it did."""
+    return (
+        old.ready == new.ready
+        and old.spec == new.spec
+        and old.status.allocatable == new.status.allocatable
+        and old.metadata.labels == new.metadata.labels
+    )

@@ -19,7 +19,7 @@ from controller.gangs.owners import Owners
 from controller.gangs.shelves import Shelves
 from controller.gangs.standing import Standing
 from controller.gangs.stockroom import Stockroom
-from controller.gangs.stocktaking import claim
+from controller.gangs.stocktaking import claim, same_offer
 from controller.gangs.supplies import Sources, Supplies
 from controller.gangs.topologies import Topologies
 from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
@@ -355,7 +355,7 @@ class World:
 
     def _on_node(self, change: Change[Node]) -> None:
         self.stockroom.on_node(change)
-        if isinstance(change, Modified) and _same_offer(change.old, change.new):
+        if isinstance(change, Modified) and same_offer(change.old, change.new):
             return  # a heartbeat
         node = change.old if isinstance(change, Deleted) else change.new
         self._more_room()
@@ -388,13 +388,3 @@ def read_reservation(found: Custom) -> Reservation | None:
         meta = found.metadata
         _log.error("Reservation %s/%s cannot be read: %s", meta.namespace, meta.name, error)
         return None
-
-
-def _same_offer(old: Node, new: Node) -> bool:
-    """Whether the node offers what it did, to the pods it did."""
-    return (
-        old.ready == new.ready
-        and old.spec == new.spec
-        and old.status.allocatable == new.status.allocatable
-        and old.metadata.labels == new.metadata.labels
-    )
