@@ -43,7 +43,7 @@ KINDS: Final[tuple[Resource, ...]] = (
 AUDIT: Final = Setting("kube-apiserver", "audit-log-maxsize", "100000")
 """MiB before the log is put aside; a run must find all of its own in one file."""
 PREFIX: Final = "chaos-"
-PATIENCE: Final = 90.0
+PATIENCE: Final = 120.0
 
 
 def spec(name: str, nodes: int = 40) -> LabSpec:
