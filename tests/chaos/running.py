@@ -25,6 +25,7 @@ from tests.support.chance import dice
 
 SETTLE_SECONDS: Final = 150.0
 LOOK_SECONDS: Final = 0.5
+MUTATED_SECONDS: Final = 2.0
 LOG_LATE_SECONDS: Final = 0.3
 MANY: Final = "many"
 TWICE: Final = 0.3  # of all runs have two faults at once
@@ -91,6 +92,10 @@ async def _through(stage: Stage, script: Script, course: _Course) -> None:
         scene = Scene(stage, space, people, chance)
         await _happen(scene, script)
         settled = await _settle(stage, space)
+        if script.mutation:
+            # It may leave what never comes to rest, so that nobody waits for that.
+            await MUTATIONS[script.mutation](scene)
+            await asyncio.sleep(MUTATED_SECONDS)
         state = await stage.lists(space)
         await asyncio.sleep(LOG_LATE_SECONDS)
         lines = await asyncio.to_thread(_tail, log, offset)
@@ -111,8 +116,6 @@ async def _happen(scene: Scene, script: Script) -> None:
             deed = _many(script.many) if fault == MANY else FAULTS[fault]
             own = Scene(scene.stage, scene.space, scene.people, dice(script.seed * 31 + number))
             group.create_task(_inflict(own, number, deed))
-    if script.mutation:
-        await MUTATIONS[script.mutation](scene)
 
 
 def _many(count: int) -> Deed:
