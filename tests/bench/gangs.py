@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import os
 import secrets
+import sys
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -94,9 +95,14 @@ async def with_penstock(there: Hall) -> None:
     await there.client.create(BINDINGS, BINDING)
 
 
-async def runs(site: Site, loads: Mapping[str, Load], make: Make) -> dict[str, Run]:
+async def runs(who: str, site: Site, loads: Mapping[str, Load], make: Make) -> dict[str, Run]:
     await site.run(WARM, make)
-    return {what: await site.run(load, make) for what, load in loads.items()}
+    found: dict[str, Run] = {}
+    for what, load in loads.items():
+        found[what] = run = await site.run(load, make)
+        cpu = sum(run.cpu.values())
+        sys.stderr.write(f"{who}: {what}: {run.seconds:.2f} s, {cpu:.1f} s of CPU\n")
+    return found
 
 
 async def at(qps: int, options: argparse.Namespace) -> list[Row]:
@@ -105,14 +111,14 @@ async def at(qps: int, options: argparse.Namespace) -> list[Row]:
     count = 100 if options.quick else 1000
     plain = {f"{count} plain pods": single(count)} if "plain" in options.part else {}
     async with hall(qps, options.nodes) as there:
-        floor = await runs(there.site(), loads | plain, make_plain)
+        floor = await runs("floor", there.site(), loads | plain, make_plain)
         await with_penstock(there)
-        beside = await runs(there.site(), plain, make_plain)
-        ours = await runs(there.site(reserves=True), loads, make_sets)
+        beside = await runs("beside", there.site(), plain, make_plain)
+        ours = await runs("sets", there.site(reserves=True), loads, make_sets)
     native: dict[str, Run] = {}
     if loads and not options.no_native:
         async with hall(qps, options.nodes, native=True) as there:
-            native = await runs(there.site(), loads, make_native)
+            native = await runs("native", there.site(), loads, make_native)
     rows = []
     for what, load in loads.items():
         found = Found(load, floor[what], ours[what], native.get(what))

@@ -7,18 +7,20 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 import psutil
 
 from api import names
 from api.streams import Pod
+from controller import pace
 from kube.cache import Added, Cache, Change, Deleted
 from kube.client import Client, Scope
 from kube.errors import NotFound
 from kube.objects import BareObject
-from kube.resources import NAMESPACES, PODS, RESERVATIONS
-from tests.bench.gangs_loads import Load, gang_of
+from kube.resources import NAMESPACES, PODCLIQUESETS, PODS, RESERVATIONS, Resource
+from tests.bench.gangs_loads import AT_ONCE, Load, gang_of
 from tests.support.chance import dice
 from tests.support.living import namespace
 
@@ -115,9 +117,24 @@ class Site:
         """Make a namespace for one load; it and all in it are gone in the end."""
         async with namespace(self.client, f"bench-{secrets.token_hex(3)}") as space:
             yield space
+            await self._clear(space)
         async with asyncio.timeout(PATIENCE):
             while await self._is_there(space):
                 await asyncio.sleep(0.2)
+
+    async def _clear(self, space: str) -> None:
+        """Delete what was made, many at a time: a namespace that goes does it one by one."""
+        for resource in (PODCLIQUESETS, PODS) if self.reserves else (PODS,):
+            found = (await self.client.list_pages(resource, BareObject, space)).items
+            deletions = [
+                partial(self._delete, resource, thing.metadata.name, space) for thing in found
+            ]
+            for error in await pace.all_of(deletions, AT_ONCE):
+                if not isinstance(error, NotFound):
+                    raise error
+
+    async def _delete(self, resource: Resource, name: str, space: str) -> None:
+        await self.client.delete(resource, name, space)
 
     async def _is_there(self, space: str) -> bool:
         try:
