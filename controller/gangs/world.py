@@ -1,17 +1,15 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import ValidationError
-
 from api import names
-from api.reservation import ReservationSpec, ReservationStatus, State
+from api.reservation import State
 from api.streams import Custom, Node, Pod, PodClique
 from controller.gangs import asking, companion, plain_slots, spreading, standing, watching
 from controller.gangs.asking import Around
 from controller.gangs.deciding import has_started
+from controller.gangs.entries import read_reservation
 from controller.gangs.keeps import views as keeps
 from controller.gangs.keeps.known import Keeps
 from controller.gangs.modes import ALONE, Mode
@@ -29,8 +27,6 @@ from kube.objects import Key
 from scheduler import needs
 from scheduler.eligible import Constraints, obstacle
 from scheduler.requests import GangRequest, Kin
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -302,9 +298,8 @@ class World:
         key = (meta.namespace, meta.name)
         before = self._reservations.pop(key, None)
         there = None if isinstance(change, Deleted) else change.new
-        kept = there is not None and keeps.is_by_a_person(there)
-        self.keeps.put(key, keeps.read(there) if there is not None and kept else None)
-        now = read_reservation(there) if there is not None and not kept else None
+        self.keeps.put(key, keeps.read(there) if there is not None else None)
+        now = read_reservation(there) if there is not None else None
         self.keeps.follow(key, now)
         if now is not None:
             self._reservations[key] = now
@@ -374,17 +369,3 @@ class World:
 def _cliques_of(gang: Gang) -> Iterable[Key]:
     """List the PodCliques it has; a plain gang only has a name that one could have too."""
     return () if plain_slots.is_plain(gang.metadata) else gang.cliques()
-
-
-def read_reservation(found: Custom) -> Reservation | None:
-    """Read a reservation, or say in the log why it cannot be read."""
-    try:
-        return Reservation(
-            found.metadata,
-            ReservationSpec.model_validate_json(bytes(found.spec)),
-            ReservationStatus.model_validate_json(bytes(found.status)),
-        )
-    except ValidationError as error:
-        meta = found.metadata
-        _log.error("Reservation %s/%s cannot be read: %s", meta.namespace, meta.name, error)
-        return None

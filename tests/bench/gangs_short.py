@@ -7,7 +7,7 @@ from typing import Final
 from api import names
 from api.objects import condition_of
 from api.streams import Custom, Pod
-from controller.gangs.world import read_reservation
+from controller.gangs.entries import read_reservation
 from controller.podgang import read_gang
 from kube.client import Client
 from kube.resources import PODGANGS, PODS, RESERVATIONS

@@ -17,8 +17,8 @@ from api.jsons import JsonObject
 from api.models import Condition
 from api.objects import condition_of
 from api.streams import Custom, Node, Pod
+from controller.gangs.entries import read_reservation
 from controller.gangs.views import Reservation
-from controller.gangs.world import read_reservation
 from controller.podgang import read_gang
 from kube import credentials
 from kube.client import Client

@@ -108,7 +108,9 @@ def is_by_a_person(found: Custom) -> bool:
 
 
 def read(found: Custom) -> Keep | None:
-    """Read it, or say in the log why it cannot be read."""
+    """Read it, or say in the log why it cannot be read; None for an entry of the ledger too."""
+    if not is_by_a_person(found):
+        return None
     meta = found.metadata
     try:
         keep = Keep(
