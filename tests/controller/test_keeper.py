@@ -51,7 +51,16 @@ class Stage:
         return found
 
     async def comes_to(self, state: str) -> None:
-        await eventually(lambda: self.status.get("state") == state, f"state {state}")
+        await eventually(
+            lambda: self.status.get("state") == state and self._heard(), f"state {state}"
+        )
+
+    def _heard(self) -> bool:
+        """Whether the answer to the last write has arrived."""
+        seen = self.scene.reservations.get("default", "room")
+        stored = self.api.objects[PATH]["metadata"]
+        assert isinstance(stored, dict)
+        return seen is not None and seen.metadata.resource_version == stored["resourceVersion"]
 
     @property
     def done(self) -> bool:
