@@ -71,8 +71,8 @@ async def run(stage: Stage, script: Script) -> Result:
     course = _Course()
     try:
         await _through(stage, script, course)
-    except (ApiError, TimeoutError, OSError) as error:
-        course.trouble = f"{type(error).__name__}: {error}"
+    except* (ApiError, TimeoutError, OSError) as group:
+        course.trouble = "; ".join(f"{type(each).__name__}: {each}" for each in group.exceptions)
     return Result(
         script.seed, results.commit(), at.isoformat(timespec="seconds"),
         round(time.perf_counter() - begun, 1), list(script.faults), course.acts,

@@ -11,7 +11,7 @@ import msgspec
 
 from api import names
 from api.jsons import JsonObject
-from kube.client import Client
+from kube.client import Client, Deletion
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.resources import (
     CONFIGMAPS,
@@ -32,6 +32,7 @@ from penstock.lab.installation import Installation
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
 from tests.chaos.actors import Actor, Actors, acting
+from tests.chaos.audit_log import part
 from tests.chaos.daemons import Daemons
 from tests.chaos.load import BINDING
 from tests.chaos.meddling import Meddler
@@ -134,10 +135,19 @@ class Stage:
                 while True:
                     left = await self.lists(space)
                     left.pop("nodes")
+                    await self._delete_strangers(left["pods"], space)
                     if not any(left.values()):
                         return True
                     await asyncio.sleep(0.3)
         return False
+
+    async def _delete_strangers(self, pods: list[JsonObject], space: str) -> None:
+        """Delete pods that nobody made a set for: nobody else will."""
+        for pod in pods:
+            if not part(pod, "metadata").get("ownerReferences"):
+                name = str(part(pod, "metadata").get("name"))
+                with suppress(NotFound):
+                    await self.client.delete(PODS, name, space, Deletion(grace_seconds=0))
 
     async def sweep(self) -> None:
         """Clear what a run left that was broken off."""
