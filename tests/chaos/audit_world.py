@@ -63,6 +63,7 @@ class World:
     unsure: set[Key] = field(default_factory=set)
     """Pods of which nobody can tell whether a lift of theirs happened."""
     of_gang: dict[Key, set[Key]] = field(default_factory=lambda: defaultdict(set))
+    _gone: set[str] = field(default_factory=set)  # UIDs
     _on: dict[str, set[Key]] = field(default_factory=lambda: defaultdict(set))
     _kept: dict[str, set[SlotKey]] = field(default_factory=lambda: defaultdict(set))
     _ledger_of: dict[SlotKey, Key] = field(default_factory=dict)
@@ -74,6 +75,9 @@ class World:
             if write.resource == "pods" and b"schedulingGates" in write.asked:
                 self.unsure.add(key)
             return None
+        uid = str(part(write.body, "metadata").get("uid") or "")
+        if uid in self._gone and not write.gone:
+            return None  # an answer to a deletion may carry an older revision than what came before
         change = None
         if write.resource == "pods":
             change = self._pod(key, write)
@@ -84,6 +88,8 @@ class World:
             change = Change(write, before, after)
         else:
             self._other(key, write)
+        if write.gone:
+            self._gone |= {uid, change.before.uid if change and change.before else ""} - {""}
         since = self.seen.get(write.key, 0.0)
         if write.subresource != "binding":  # which says nothing of the pod itself
             self.seen[write.key] = write.at

@@ -272,6 +272,18 @@ def test_half_a_line_of_a_killed_api_server_hides_no_other() -> None:
     assert found(script, at_rest=True) == []
 
 
+def test_what_is_gone_does_not_come_back_by_an_answer_out_of_order() -> None:
+    script = whole_gang()
+    revision = script.revision
+    script.runs("p0", "n0")
+    body = script.objects.pop(("pods", "p0"))
+    meta: JsonObject = {
+        "name": "p0", "namespace": SPACE, "uid": "uid-p0", "resourceVersion": str(revision)
+    }  # fmt: skip
+    script.line("delete", "pods", "p0", user=MAKER, answer={**body, "metadata": meta})
+    assert found(script) == []
+
+
 def test_objects_deleted_together_are_all_gone() -> None:
     script = whole_gang()
     items: Json = [script.objects.pop(("pods", f"p{i}")) for i in (0, 1)]
