@@ -12,7 +12,6 @@ from tests.support.installed import Installed
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 
-@pytest.mark.long
 async def test_two_short_runs_leave_nothing_to_find(installed: Installed, tmp_path: Path) -> None:
     async with staged(installed.lab, installed.installation, tmp_path) as stage:
         for seed, fault in ((11, "late-write"), (12, "kill-gangs")):
