@@ -30,8 +30,11 @@ from scheduler.answers import NoFit
 PASSING: Final = frozenset(
     {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
 )
-LASTS_SECONDS: Final = 1.0
+LASTS_SECONDS: Final = 3.0
 REWORDED_SECONDS: Final = 0.5  # and other words for the same are written together
+# How many pods of a gang are still to come, or to be bound, changes with each of them. While many
+# gangs start, telling that takes the API server's time from starting them.
+RECOUNTED_SECONDS: Final = 5.0
 # Whoever waits for room waits for the Event about it too, so it rests less than others may.
 _REST: Final = 1.0
 _PAUSE: Final = 0.005
@@ -89,7 +92,9 @@ class Announcer:
         if reporting.same(there, status):
             self._reworded.pop(key, None)
             return
-        if not self._lasts(key, status) or (_reworded(there, status) and not self._retold(key)):
+        if not self._lasts(key, status) or (
+            _reworded(there, status) and not self._retold(key, status)
+        ):
             return
         await self._write(view, status)
 
@@ -106,10 +111,12 @@ class Announcer:
         self._told.later(key, left)
         return False
 
-    def _retold(self, key: Key) -> bool:
+    def _retold(self, key: Key, status: PodGangStatus) -> bool:
         """Whether the same is to be said in other words now: not anew for each pod of many."""
         now = self._clock.monotonic()
-        left = self._reworded.setdefault(key, now) + REWORDED_SECONDS - now
+        passes = status.conditions[0].reason in PASSING
+        wait = RECOUNTED_SECONDS if passes else REWORDED_SECONDS
+        left = self._reworded.setdefault(key, now) + wait - now
         if left <= 0:
             del self._reworded[key]
             return True
