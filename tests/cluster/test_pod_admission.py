@@ -11,7 +11,9 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Pod
+from kube.client import Client
 from kube.resources import CONFIGMAPS, NODES, PODCLIQUESETS, PODS, TOPOLOGY_BINDINGS
+from tests.support import policies
 from tests.support.asking import DRY_RUN, Asker, Seen, asking
 from tests.support.counting import counted
 from tests.support.gangpods import GROVES, MIRROR, PLAIN, part
@@ -309,9 +311,9 @@ POLICY: Final = "pods: {queue: research, readinessGate: true}"
 
 
 async def test_the_policys_queue_and_readiness_gate_are_on_every_pod_of_a_gang(
-    installed: Installed, cluster: Cluster, asker: Asker
+    installed: Installed, cluster: Cluster, asker: Asker, person: Client
 ) -> None:
-    # It is read when a webhook starts.
+    # Those that start go by it from the first.
     body = {"metadata": {"name": names.POLICY_CONFIG}, "data": {names.POLICY_KEY: POLICY}}
     async with outage(installed, cluster, asker):
         seen = asker.ask("POST", CONFIGMAPS.path(names.NAMESPACE), body)
@@ -328,7 +330,7 @@ async def test_the_policys_queue_and_readiness_gate_are_on_every_pod_of_a_gang(
         assert part(found, "spec", "readinessGates") is None
     finally:
         async with outage(installed, cluster, asker):
-            asker.ask("DELETE", CONFIGMAPS.path(names.NAMESPACE, names.POLICY_CONFIG))
+            await policies.take_back(person)
 
 
 async def test_a_plain_gang_that_says_just_a_level_gets_the_only_topology_there_is(

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from kube.client import Client
 from kube.errors import ApiError, Invalid, NotFound
 from kube.resources import CONFIGMAPS, PODCLIQUESETS
 from kube.transport import Call
+from tests.support import policies
 from tests.support.installed import Installed
 from tests.support.living import Cluster, engine_set
 from tests.webhook.running import files_in, serving
@@ -55,9 +56,7 @@ class Editor:
 async def editor(installed: Installed, person: Client) -> AsyncIterator[Editor]:
     editor = Editor(person)
     yield editor
-    await editor.says("")  # the last good one outlives the ConfigMap: back to the built-in policy
-    with suppress(NotFound):
-        await person.delete(CONFIGMAPS, names.POLICY_CONFIG, names.NAMESPACE)
+    await policies.take_back(person)
 
 
 async def refusal(person: Client, space: str, replicas: int) -> str:

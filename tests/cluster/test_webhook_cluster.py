@@ -19,6 +19,7 @@ from api.jsons import Json, JsonObject
 from kube.client import Client
 from kube.errors import Forbidden, NotFound
 from kube.resources import CONFIGMAPS, PODCLIQUESETS, TOPOLOGY_BINDINGS
+from tests.support import policies
 from tests.support.installed import Installed
 from tests.support.living import Kubectl, engine_set
 from tests.webhook.running import Files, Running, files_in, serving
@@ -115,10 +116,7 @@ async def config_map(person: Client, name: str, data: JsonObject) -> AsyncIterat
     try:
         yield
     finally:
-        # The lab's own webhooks go by it too, and by the last one there was when it is gone.
-        emptied: JsonObject = {"data": dict.fromkeys(data, "")}
-        await person.merge_patch(CONFIGMAPS, name, emptied, names.NAMESPACE)
-        await person.delete(CONFIGMAPS, name, names.NAMESPACE)
+        await policies.take_back(person)
 
 
 async def test_it_goes_by_the_policy_in_the_config_map(

@@ -59,7 +59,12 @@ def test_the_webhook_may_do_exactly_this(outside: Objects) -> None:
     assert granted(outside, names.WEBHOOK_ACCOUNT) == expand(
         ("grove.io", "clustertopologybindings", READ, ""),
         ("grove.io", "podcliquesets", READ, ""),
-        ("", "configmaps", READ, f"{names.POLICY_CONFIG} {names.CAPACITY_CONFIG}"),
+        (
+            "",
+            "configmaps",
+            READ,
+            f"{names.POLICY_CONFIG} {names.KEPT_POLICY_CONFIG} {names.CAPACITY_CONFIG}",
+        ),
     )
 
 
@@ -115,7 +120,8 @@ def test_gangs_may_do_exactly_this(outside: Objects) -> None:
         ("grove.io", "clustertopologybindings", READ, ""),
         ("", "secrets", f"{READ} patch", OURS),
         ("", "secrets", "create", ""),
-        ("", "configmaps", "get patch", names.CAPACITY_CONFIG),
+        ("", "configmaps", "get patch", f"{names.CAPACITY_CONFIG} {names.KEPT_POLICY_CONFIG}"),
+        ("", "configmaps", f"{READ} patch", names.POLICY_CONFIG),
         ("discovery.k8s.io", "endpointslices", "list", ""),
         (ADMISSION, "validatingwebhookconfigurations", f"{READ} patch", "penstock"),
         (ADMISSION, "mutatingwebhookconfigurations", f"{READ} patch", "penstock"),
