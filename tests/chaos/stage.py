@@ -34,7 +34,7 @@ from penstock.lab.state import Lab
 from tests.chaos.actors import Actor, Actors, acting
 from tests.chaos.audit_log import part
 from tests.chaos.daemons import Daemons
-from tests.chaos.load import BINDING
+from tests.chaos.load import BINDING, NETWORK
 from tests.chaos.meddling import Meddler
 from tests.support.living import connect
 
@@ -195,3 +195,6 @@ async def staged(lab: Lab, installation: Installation, logs: Path) -> AsyncItera
             yield stage
         finally:
             keeping.cancel()
+            # Others may go by there being just one, or none.
+            with suppress(ApiError):
+                await client.delete(TOPOLOGY_BINDINGS, NETWORK)

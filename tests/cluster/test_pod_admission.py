@@ -346,13 +346,18 @@ async def test_a_plain_gang_that_says_just_a_level_gets_the_only_topology_there_
     seen = asker.ask("POST", TOPOLOGY_BINDINGS.path(), binding)
     assert seen.done, seen.message
     try:
+        said = [""]
 
         async def heard() -> Seen | None:
             seen = tried(asker, pod(labels))
+            said.append("" if seen.done else seen.message)
             return seen if seen.done else None
 
         # The webhook hears of it a moment later.
-        seen = await cluster.until(heard, "a plain gang's level taken")
+        try:
+            seen = await cluster.until(heard, "a plain gang's level taken")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the last refusal: {said[-1]}") from None
         marked = {**labels, names.TOPOLOGY_LABEL: "network"}
         assert part(seen.object, "metadata", "labels") == marked
         other = tried(asker, pod({**labels, names.TOPOLOGY_LEVEL_LABEL: "row"}))

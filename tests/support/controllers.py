@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from penstock.lab.installation import Installation
 
-LEASE: Final = "2"  # seconds; a successor waits that long after a kill
+LEASE: Final = "6"  # seconds; with less, a busy machine alone deposes leaders
 END_SECONDS: Final = 20.0
 
 Running: TypeAlias = AbstractAsyncContextManager[asyncio.subprocess.Process]
