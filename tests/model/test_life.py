@@ -22,9 +22,10 @@ def live(lives: int, steps: int, *phases: Phase) -> None:
     )
 
 
-def test_three_lives_of_twenty_steps() -> None:
+@pytest.mark.timeout(900)  # on cores that others use it takes minutes
+def test_ten_lives_of_twenty_steps() -> None:
     """A failure is shown as it was found: to look for a shorter one takes minutes."""
-    live(3, 20, Phase.generate)
+    live(10, 20, Phase.generate)
 
 
 @pytest.mark.long
