@@ -89,9 +89,11 @@ async def space(person: Client) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def cluster(installed: Installed, person: Client, space: str) -> Cluster:
+async def cluster(installed: Installed, person: Client, space: str) -> AsyncIterator[Cluster]:
     """One namespace of the session's lab, with Penstock at work in it."""
-    return Cluster(person, space)
+    cluster = Cluster(person, space)
+    yield cluster
+    await cluster.unlabel_nodes()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,7 +31,7 @@ from penstock.tree import SetSeen
 T = TypeVar("T")
 
 WRITES = ("POST", "PATCH", "APPLY")  # as the API server calls them
-PATIENCE = 40.0  # seconds; a wait that ends well takes one or two
+PATIENCE = 90.0  # seconds; a wait that ends well takes one or two
 
 
 @dataclass(frozen=True)
@@ -107,17 +107,22 @@ class Cluster:
 
     client: Client
     namespace: str
+    marks: set[str] = field(default_factory=set)  # labels of the test's own nodes
 
     async def until(
-        self, attempt: Callable[[], Awaitable[T | None]], what: str, patience: float = PATIENCE
+        self,
+        attempt: Callable[[], Awaitable[T | None]],
+        what: str,
+        patience: float = PATIENCE,
+        instead: Callable[[], str] = str,
     ) -> T:
-        """Try until the attempt gives something; fail saying what was waited for."""
+        """Try until the attempt gives something; fail saying what was waited for, and what came."""
         try:
             async with asyncio.timeout(patience):
                 while (found := await attempt()) is None:
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise AssertionError(f"not within {patience:.0f} s: {what}") from None
+            raise AssertionError(f"not within {patience:.0f} s: {what}; {instead()}") from None
         return found
 
     async def running(self, name: str, *, gangs: int = 0, without: str = "") -> SetSeen:
@@ -136,6 +141,8 @@ class Cluster:
     async def gang(self, name: str, *, reason: str) -> Condition:
         """Wait until the gang is said to be scheduled or not for this reason."""
 
+        seen = ["no such gang"]
+
         async def attempt() -> Condition | None:
             try:
                 found = await self.client.get(PODGANGS, Custom, name, self.namespace)
@@ -143,10 +150,12 @@ class Cluster:
                 return None
             gang = read_gang(found)
             assert gang is not None
+            seen.append(f"its status: {gang.status.model_dump_json(exclude_none=True)}")
             condition = condition_of(gang.status.conditions, names.SCHEDULED)
             return condition if condition and condition.reason == reason else None
 
-        return await self.until(attempt, f"gang {name} with reason {reason}")
+        what = f"gang {name} with reason {reason}"
+        return await self.until(attempt, what, instead=lambda: seen[-1])
 
     async def pods(self, set_name: str, count: int) -> list[Pod]:
         """Wait until the set has this many pods."""
@@ -202,22 +211,42 @@ class Cluster:
         await self.until(attempt, f"{kind} {name} gone")
 
     async def label_nodes(self, label: str, *, count: int) -> list[str]:
-        """Label this many nodes that nobody uses; returns their names."""
-        nodes = (await self.client.list_pages(NODES, Node)).items
-        pods = (await self.client.list_pages(PODS, Pod)).items
-        busy = {pod.spec.node_name for pod in pods}
-        marked = [n.metadata.name for n in nodes if label in n.metadata.labels]
-        free = [
-            n.metadata.name
-            for n in sorted(nodes, key=lambda n: n.metadata.name, reverse=True)
-            # Nodes that another test has marked are for its pods only.
-            if n.metadata.name not in busy and not any("-test" in k for k in n.metadata.labels)
-        ]
-        for name in free[: count - len(marked)]:
-            body = {"metadata": {"labels": {label: "yes"}}}
-            await self.client.merge_patch(NODES, name, body)
-            marked.append(name)
-        return marked
+        """Label this many nodes that nobody uses, once there are so many; returns their names.
+
+        The cluster's fixture takes the label from them when the test is over.
+        """
+        self.marks.add(label)
+
+        async def attempt() -> list[str] | None:
+            nodes = (await self.client.list_pages(NODES, Node)).items
+            pods = (await self.client.list_pages(PODS, Pod)).items
+            busy = {pod.spec.node_name for pod in pods}
+            marked = [n.metadata.name for n in nodes if label in n.metadata.labels]
+            free = [
+                n.metadata.name
+                for n in sorted(nodes, key=lambda n: n.metadata.name, reverse=True)
+                if n.metadata.name not in busy and _for_anybody(n)
+            ]
+            chosen = free[: count - len(marked)]
+            return [*marked, *chosen] if len(marked) + len(chosen) >= count else None
+
+        chosen = await self.until(attempt, f"{count} nodes for {label}")
+        for name in chosen:
+            await self.client.merge_patch(NODES, name, {"metadata": {"labels": {label: "yes"}}})
+        return chosen
+
+    async def unlabel_nodes(self) -> None:
+        """Give all nodes back that were labelled for the test."""
+        for node in (await self.client.list_pages(NODES, Node)).items:
+            if labels := self.marks & node.metadata.labels.keys():
+                body: JsonObject = {"metadata": {"labels": dict.fromkeys(labels)}}
+                await self.client.merge_patch(NODES, node.metadata.name, body)
+
+
+def _for_anybody(node: Node) -> bool:
+    """Whether pods may go there, and no other test has marked it for its own."""
+    marked = any("-test" in label for label in node.metadata.labels)
+    return node.ready and not node.spec.unschedulable and not node.spec.taints and not marked
 
 
 def connect(kubeconfig: Path, component: str = "tests") -> Client:
