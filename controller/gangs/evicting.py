@@ -18,6 +18,7 @@ from api.objects import timestamp
 from api.reservation import State
 from api.streams import Condition, Pod
 from controller import pace
+from controller.gangs import pod_conditions
 from controller.gangs.views import GangView, Member
 from kube.cache import Cache
 from kube.client import Client, Deletion
@@ -63,7 +64,6 @@ class Evictor:
 
     async def _marked(self, pod: Pod) -> Pod:
         """Have the pod say why it goes; gives it as it is then."""
-        meta = pod.metadata
         condition: JsonObject = {
             "type": names.DISRUPTION_TARGET,
             "status": "True",
@@ -71,18 +71,7 @@ class Evictor:
             "message": "its gang could not start, or not where this pod was to be",
             "lastTransitionTime": timestamp(self._clock.now()),
         }
-        body: JsonObject = {
-            "apiVersion": PODS.api_version,
-            "kind": PODS.kind,
-            # With the UID, what is said of a pod that is gone cannot land on its namesake.
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": {"conditions": [condition]},
-        }
-        # A manager of its own: what one manager applies replaces all it applied before.
-        answer = await self._client.apply(
-            PODS, meta.name, body, meta.namespace, subresource="status",
-            manager=names.DISRUPTION_MANAGER,
-        )  # fmt: skip
+        answer = await pod_conditions.say(self._client, pod, condition, names.DISRUPTION_MANAGER)
         self._pods.observe(answer)
         return msgspec.json.decode(answer, type=Pod)
 

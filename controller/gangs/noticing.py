@@ -5,11 +5,10 @@ from functools import partial
 from typing import Final
 
 from api import names
-from api.jsons import JsonObject
 from api.objects import timestamp
 from api.streams import Pod
 from controller import pace
-from controller.gangs import startup
+from controller.gangs import pod_conditions, startup
 from controller.gangs.startup import Notice
 from controller.gangs.views import GangView
 from kube.cache import Cache
@@ -17,7 +16,6 @@ from kube.client import Client
 from kube.clock import Clock
 from kube.errors import Conflict, NotFound
 from kube.objects import Key
-from kube.resources import PODS
 
 LASTS_SECONDS: Final = 1.0  # what passes by sooner is not worth a write
 REWORDED_SECONDS: Final = 30.0  # how many are ready by now is told anew no more often
@@ -97,17 +95,6 @@ class Noticeboard:
     async def _write(self, notice: Notice) -> None:
         if self._fenced() is None:
             return
-        meta = notice.pod.metadata
         condition = startup.condition(notice, timestamp(self._clock.now()))
-        body: JsonObject = {
-            "apiVersion": PODS.api_version,
-            "kind": PODS.kind,
-            # With the UID, what is said of a pod that is gone cannot land on its namesake.
-            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-            "status": {"conditions": [condition]},
-        }
-        answer = await self._client.apply(
-            PODS, meta.name, body, meta.namespace, subresource="status",
-            manager=names.GANGS_MANAGER,
-        )  # fmt: skip
+        answer = await pod_conditions.say(self._client, notice.pod, condition, names.GANGS_MANAGER)
         self._pods.observe(answer)

@@ -15,12 +15,12 @@ from api.jsons import JsonObject
 from api.objects import condition_of, timestamp
 from api.streams import Pod, PodClique
 from controller import pace
+from controller.gangs import pod_conditions
 from controller.gangs.views import GangView
 from kube.cache import Cache
 from kube.client import Client
 from kube.clock import Clock
 from kube.errors import Conflict, NotFound
-from kube.resources import PODS
 
 AT_ONCE: Final = 16
 
@@ -88,38 +88,22 @@ class Herald:
     async def _write(self, pod: Pod) -> None:
         if self._fenced() is None:
             return
-        body = announcement(
-            pod,
-            self._clock.now(),
-            names.REASON_READY,
-            "every clique of its gang had its minimum up",
-        )
-        self._pods.observe(await announce(self._client, pod, body))
+        why = "every clique of its gang had its minimum up"
+        condition = announcement(self._clock.now(), names.REASON_READY, why)
+        self._pods.observe(await announce(self._client, pod, condition))
 
 
-def announcement(pod: Pod, now: datetime, reason: str, message: str) -> JsonObject:
+def announcement(now: datetime, reason: str, message: str) -> JsonObject:
     """Write down that a pod need not wait for its gang."""
-    condition: JsonObject = {
+    return {
         "type": names.READINESS_GATE,
         "status": "True",
         "reason": reason,
         "message": message,
         "lastTransitionTime": timestamp(now),
     }
-    meta = pod.metadata
-    return {
-        "apiVersion": PODS.api_version,
-        "kind": PODS.kind,
-        # With the UID, what is said of a pod that is gone cannot land on its namesake.
-        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
-        "status": {"conditions": [condition]},
-    }
 
 
-async def announce(client: Client, pod: Pod, body: JsonObject) -> bytes:
+async def announce(client: Client, pod: Pod, condition: JsonObject) -> bytes:
     """Say it on the pod, and give the answer."""
-    # A manager of its own: what one manager applies replaces all it applied before.
-    return await client.apply(
-        PODS, pod.metadata.name, body, pod.metadata.namespace, subresource="status",
-        manager=names.READINESS_MANAGER,
-    )  # fmt: skip
+    return await pod_conditions.say(client, pod, condition, names.READINESS_MANAGER)

@@ -168,8 +168,8 @@ class StandingAside:
                 answer = await self.client.json_patch(PODS, key[1], patch, key[0])
             else:
                 why = "gang scheduling is switched off"
-                body = readiness.announcement(pod, now, names.REASON_GANGS_OFF, why)
-                answer = await readiness.announce(self.client, pod, body)
+                condition = readiness.announcement(now, names.REASON_GANGS_OFF, why)
+                answer = await readiness.announce(self.client, pod, condition)
         except (Conflict, Invalid, NotFound) as error:
             _log.info("%s/%s: overtaken: %s", *key, error)
             queue.retry(key)

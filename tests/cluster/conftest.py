@@ -15,6 +15,7 @@ from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
 from tests.chaos.stage import AUDIT
+from tests.support import hallnodes
 from tests.support.installed import Installed, installed
 from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, Kubectl, connect, namespace
@@ -58,6 +59,19 @@ def other_lab() -> Iterator[Lab]:
         ),
     )
     yield from _while_up(spec)
+
+
+@pytest.fixture(scope="module")
+def hall(lab: Lab) -> Iterator[None]:
+    """Nodes in halls of their own, as `tests.support.hallnodes` has them, for a module's sets."""
+    with asyncio.Runner() as runner:
+        client = connect(lab.kubeconfig)
+        place = hallnodes.halls(client)
+        runner.run(client.__aenter__())
+        runner.run(place.__aenter__())
+        yield
+        runner.run(place.__aexit__(None, None, None))
+        runner.run(client.__aexit__(None, None, None))
 
 
 @pytest.fixture

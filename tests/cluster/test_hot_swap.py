@@ -1,7 +1,6 @@
 """Pods that a running gang loses are placed anew together, under what is asked of the gang."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,26 +11,12 @@ from api.streams import Pod
 from controller.gangs.views import Reservation
 from kube.errors import NotFound
 from kube.resources import PODS
-from penstock.lab.state import Lab
 from penstock.tree import SetSeen
 from tests.support import hallnodes
 from tests.support.hallnodes import ROW, ROWS, domains, name_of, near, placed_set, role
-from tests.support.living import Cluster, Kubectl, connect, engine_set
+from tests.support.living import Cluster, Kubectl, engine_set
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hall(lab: Lab) -> Iterator[None]:
-    """The nodes that this module's sets go to: rows of a hall are nodes 0, 4 and 8, and so on."""
-    with asyncio.Runner() as runner:
-        client = connect(lab.kubeconfig)
-        place = hallnodes.halls(client)
-        runner.run(client.__aenter__())
-        runner.run(place.__aenter__())
-        yield
-        runner.run(place.__aexit__(None, None, None))
-        runner.run(client.__aexit__(None, None, None))
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.usefixtures("hall")]
 
 
 def homes(seen: SetSeen) -> dict[str, str]:

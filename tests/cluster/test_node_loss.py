@@ -1,7 +1,6 @@
 """Nodes that are cordoned, vanish or are new, while gangs wait on them, are lifted or run there."""
 
 import asyncio
-from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -18,26 +17,13 @@ from tests.cluster.test_plain_gangs import Crew, bound
 from tests.cluster.test_watching import asleep, lifted, vanished
 from tests.support import hallnodes
 from tests.support.hallnodes import HALL, ROW, ROWS, domains, name_of, near, placed_set, role
-from tests.support.living import Cluster, Kubectl, connect, engine_set
+from tests.support.living import Cluster, Kubectl, engine_set
 from tests.support.ordered import NEVER_READY, clique, let_be_ready, of_clique, ordered
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.usefixtures("hall")]
 
 SOON = 30.0  # seconds: sooner than what is lifted has to be bound by
 COLLECTED = 120.0  # until Kubernetes has deleted the pods of a node that is gone
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hall(lab: Lab) -> Iterator[None]:
-    """Nodes that may vanish without harm to other tests."""
-    with asyncio.Runner() as runner:
-        client = connect(lab.kubeconfig)
-        place = hallnodes.halls(client)
-        runner.run(client.__aenter__())
-        runner.run(place.__aenter__())
-        yield
-        runner.run(place.__aexit__(None, None, None))
-        runner.run(client.__aexit__(None, None, None))
 
 
 async def cordon(cluster: Cluster, node: str, *, off: bool = False) -> None:

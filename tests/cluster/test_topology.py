@@ -1,31 +1,14 @@
 """Closeness, apartness and other networks, as bound pods show them on nodes of their own."""
 
-import asyncio
-from collections.abc import Iterator
-
 import pytest
 
 from api import names
 from api.jsons import Json
-from penstock.lab.state import Lab
 from tests.support import hallnodes
 from tests.support.hallnodes import ROW, ROWS, domains, near, placed_set, role
-from tests.support.living import Cluster, Kubectl, connect
+from tests.support.living import Cluster, Kubectl
 
-pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture(scope="module", autouse=True)
-def hall(lab: Lab) -> Iterator[None]:
-    """The nodes that this module's sets go to."""
-    with asyncio.Runner() as runner:
-        client = connect(lab.kubeconfig)
-        place = hallnodes.halls(client)
-        runner.run(client.__aenter__())
-        runner.run(place.__aenter__())
-        yield
-        runner.run(place.__aexit__(None, None, None))
-        runner.run(client.__aexit__(None, None, None))
+pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("hall")]
 
 
 def engines(copies: int, minimum: int, **more: Json) -> Json:
