@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
 from pydantic import ValidationError
 
 from api import names
@@ -55,14 +56,36 @@ class Gang:
 
 
 def read_gang(found: Custom) -> Gang | None:
-    """Read a gang, or say in the log why it cannot be read."""
+    """Read a gang, or say in the log why it cannot be read.
+
+    What others write into its status, as a newer version does, is left out where it cannot be read.
+    """
+    meta = found.metadata
     try:
-        return Gang(
-            found.metadata,
-            PodGangSpec.model_validate_json(bytes(found.spec)),
-            PodGangStatus.model_validate_json(bytes(found.status)),
-        )
+        spec = PodGangSpec.model_validate_json(bytes(found.spec))
     except ValidationError as error:
-        meta = found.metadata
         _log.error("PodGang %s/%s cannot be read: %s", meta.namespace, meta.name, error)
+        return None
+    try:
+        status = PodGangStatus.model_validate_json(bytes(found.status))
+    except ValidationError as error:
+        _log.info("status of PodGang %s/%s: %s", meta.namespace, meta.name, error)
+        status = _readable(msgspec.json.decode(found.status))
+    return Gang(meta, spec, status)
+
+
+def _readable(raw: object) -> PodGangStatus:
+    """Read of a status what can be read, each field and each condition by itself."""
+    said = raw if isinstance(raw, dict) else {}
+    listed = said.pop("conditions", None)
+    kept = {key: value for key, value in said.items() if _read({key: value})}
+    found = [_read({"conditions": [each]}) for each in (listed if isinstance(listed, list) else ())]
+    conditions = [condition for status in found if status for condition in status.conditions]
+    return PodGangStatus.model_validate({**kept, "conditions": conditions})
+
+
+def _read(raw: object) -> PodGangStatus | None:
+    try:
+        return PodGangStatus.model_validate(raw)
+    except ValidationError:
         return None

@@ -109,10 +109,12 @@ def _elsewhere(constraints: Constraints, avoid: Set[str]) -> Constraints:
     """Demand another node than these, in every term: terms are alternatives."""
     others = tuple(Expression(NAME_FIELD, "NotIn", (node,)) for node in sorted(avoid))
     asked = constraints.required
+    if asked is None:
+        return replace(constraints, required=NodeSelector((Term(match_fields=others),)))
     # An empty term matches nothing, and must go on doing so.
     terms = tuple(
         msgspec.structs.replace(term, match_fields=(*term.match_fields, *others))
-        for term in (asked.node_selector_terms if asked else (Term(match_fields=others),))
+        for term in asked.node_selector_terms
         if term.match_expressions or term.match_fields
     )
     return replace(constraints, required=NodeSelector(terms))

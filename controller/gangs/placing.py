@@ -41,6 +41,10 @@ AT_ONCE: Final = 16
 ASK_AGAIN_SECONDS: Final = 0.5
 FIRST_RETRY: Final = 0.5
 LONGEST_RETRY: Final = 60.0
+NAME_TAKEN: Final = (
+    "a reservation by a person is called {} like this gang, whose own could have no other name: the"
+    " gang waits until it is deleted"
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,9 @@ class Placer:
         Otherwise the answer comes later; until then what was said last stands, if anything was.
         """
         key = view.gang.key
+        if view.reservation is None and self._world.keeps.get(key) is not None:
+            self._failed.pop(key, None)  # so that it is tried at once when its name is free
+            return Failed(NAME_TAKEN.format(key[1]), 0, 0.0)
         failed = self._failed.get(key)
         left = failed.until - self._clock.monotonic() if failed is not None else 0.0
         if left > 0:

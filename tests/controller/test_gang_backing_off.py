@@ -104,6 +104,9 @@ def test_what_was_refused_on_a_node_goes_to_another_first(state: State) -> None:
     (want,) = asking.request(whole, step).minimum
     assert obstacle(node("n1"), want.constraints) == NOT_SELECTED
     assert obstacle(node("n9"), want.constraints) == ""
+    assert want.constraints.required is not None
+    (term,) = want.constraints.required.node_selector_terms
+    assert len(term.match_fields) == 1, "and says so once"
     due = next_deadline(whole, NOW)
     assert due == NOW + watching.ELSEWHERE
     step = next_step(whole, due)
