@@ -29,6 +29,8 @@ WORKLOADS_LEASE: Final = "penstock-workloads"
 WEBHOOK_CONFIGURATION: Final = "penstock"
 POLICY_CONFIG: Final = "penstock-policy"
 POLICY_KEY: Final = "policy.yaml"
+# A policy beside it that is only tried: what it would do otherwise is counted.
+CANDIDATE_KEY: Final = "candidate.yaml"
 # The last policy that could be gone by, kept by gangs for webhooks that start beside a bad one.
 KEPT_POLICY_CONFIG: Final = "penstock-policy-lkg"
 # On the policy's ConfigMap: what became of it, with line and field if it cannot be gone by.

@@ -69,6 +69,43 @@ LAB_COMMANDS: Final = (
     ),
 )
 
+POLICY_COMMANDS: Final = (
+    Entry(
+        "lint",
+        "penstock.policy.cli:lint",
+        "Find all that is wrong with policies, with file, line and field.",
+        (
+            "penstock policy lint policy.yaml",
+            "penstock policy lint --strict examples/policies/*.yaml",
+            "kubectl -n penstock-system get cm penstock-policy -o yaml > cm.yaml &&"
+            " penstock policy lint cm.yaml",
+            "penstock policy lint policy.yaml -o junit > lint.xml",
+        ),
+    ),
+    Entry(
+        "test",
+        "penstock.policy.cli:try_out",
+        "Judge manifests as the webhook would, without a cluster.",
+        (
+            "penstock policy test policy.yaml chat.yaml manifests/",
+            "penstock policy test policy.yaml chat.yaml --user anna --group chat -n chat-a",
+            "penstock policy test cm.yaml --candidate chat.yaml -o json",
+            "penstock policy test policy.yaml manifests/ --expect expected.yaml -o junit",
+        ),
+    ),
+    Entry(
+        "diff",
+        "penstock.policy.cli:diff",
+        "Show which manifests two policies judge otherwise.",
+        (
+            "penstock policy diff old.yaml new.yaml manifests/",
+            "penstock policy diff cm.yaml cm.yaml --candidate manifests/",
+            "kubectl get podcliquesets -A -o yaml > sets.yaml &&"
+            " penstock policy diff /dev/null new.yaml sets.yaml",
+        ),
+    ),
+)
+
 COMMANDS: Final = (
     Entry(
         "demo",
@@ -113,6 +150,20 @@ app.add_typer(
         ),
     ),
     name="lab",
+)
+
+
+app.add_typer(
+    group(
+        "The policy offline: looked through, tried on manifests, and compared with another.",
+        POLICY_COMMANDS,
+        (
+            "penstock policy lint policy.yaml",
+            "penstock policy test policy.yaml manifests/ --user anna",
+            "penstock policy diff old.yaml new.yaml manifests/",
+        ),
+    ),
+    name="policy",
 )
 
 

@@ -91,9 +91,9 @@ class Policy(PolicyModel):
 
     @model_validator(mode="after")
     def _names_are_told_apart(self) -> Self:
-        _no_two("queues", [queue.name for queue in self.queues])
-        _no_two("rules", [rule.id for rule in self.rules])
-        _no_two("exemptions", [exemption.id for exemption in self.exemptions])
+        _no_two("queues", "name", [queue.name for queue in self.queues])
+        _no_two("rules", "id", [rule.id for rule in self.rules])
+        _no_two("exemptions", "id", [exemption.id for exemption in self.exemptions])
         return self
 
     @field_validator("scheduler_names")
@@ -117,10 +117,18 @@ class Policy(PolicyModel):
         return self.scheduler_of(written) in self.schedulers
 
 
-def _no_two(what: str, names_there: Sequence[str]) -> None:
+class TwiceError(ValueError):
+    """Two of a list have one name; `steps` lead to the second."""
+
+    def __init__(self, message: str, steps: tuple[str | int, ...]) -> None:
+        super().__init__(message)
+        self.steps = steps
+
+
+def _no_two(what: str, key: str, names_there: Sequence[str]) -> None:
     for i, name in enumerate(names_there):
         if name in names_there[:i]:
-            raise ValueError(f"{what}[{i}]: {name!r} is there already")
+            raise TwiceError(f"{name!r} is there already", (what, i, key))
 
 
 BUILT_IN: Final = Policy()

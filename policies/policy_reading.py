@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from api.jsons import Json
-from policies.policy import BUILT_IN, Policy
+from policies.policy import BUILT_IN, Policy, TwiceError
 from policies.problems import Problem
 
 REVISION_LENGTH: Final = 12
@@ -39,7 +39,7 @@ def read(document: Json) -> Policy | tuple[Fault, ...]:
     except TypeError as error:
         return (Fault((), Problem("", f"it cannot be read: {error}")),)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False, include_context=False)
+        details = error.errors(include_url=False, include_input=False)
         return tuple(map(_fault, details))
 
 
@@ -48,15 +48,23 @@ def revision(policy: Policy) -> str:
     return hashlib.sha256(policy.model_dump_json().encode()).hexdigest()[:REVISION_LENGTH]
 
 
+def fault(steps: tuple[Step, ...], message: str) -> Fault:
+    """Tell a fault at the end of these steps."""
+    return Fault(steps, Problem(_path(steps), message))
+
+
 def _fault(detail: ErrorDetails) -> Fault:
     # A fault in a key is told with a last step of its own, which no file has.
     steps = tuple(step for step in detail["loc"] if step != "[key]")
+    cause = detail.get("ctx", {}).get("error")
+    if isinstance(cause, TwiceError):
+        steps = cause.steps
     if detail["type"] == "extra_forbidden":
         message = "there is no such key"
     else:
         # The model library speaks of an input, which is no word of ours.
         message = detail["msg"].removeprefix("Input ").removeprefix("Value error, ")
-    return Fault(steps, Problem(_path(steps), message[:1].lower() + message[1:]))
+    return fault(steps, message[:1].lower() + message[1:])
 
 
 def _path(steps: tuple[Step, ...]) -> str:

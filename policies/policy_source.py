@@ -1,10 +1,11 @@
 """The policy's text to a policy: YAML of a bounded size that can only mean one thing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, cast
 
 import yaml
+from typing_extensions import override
 from yaml.events import (
     CollectionEndEvent,
     CollectionStartEvent,
@@ -18,6 +19,7 @@ from api.jsons import Json
 from policies import policy_reading
 from policies.policy import BUILT_IN, Policy
 from policies.policy_reading import Fault
+from policies.problems import Problem
 
 LARGEST: Final = 256 * 1024
 # The deepest key there is has four levels.
@@ -48,8 +50,28 @@ class _Mark(Protocol):
     def line(self) -> int: ...
 
 
+@dataclass(frozen=True)
+class Place:
+    """One fault of a policy, and the line it is on; 0 where it is about all of it."""
+
+    line: int
+    problem: Problem
+
+    @override
+    def __str__(self) -> str:
+        """Give `line N: field: message`."""
+        return f"line {self.line}: {self.problem}" if self.line else str(self.problem)
+
+
 class BadPolicyError(Exception):
-    """The policy cannot be gone by; the message is one line that says where and why."""
+    """The policy cannot be gone by; the message is one line that says where and why.
+
+    `places` are all that is wrong, as far as anybody could see.
+    """
+
+    def __init__(self, message: str, places: tuple[Place, ...] = ()) -> None:
+        super().__init__(message)
+        self.places = places
 
 
 class _OddityError(Exception):
@@ -62,27 +84,42 @@ class _OddityError(Exception):
 
 def read(origin: str, text: str) -> Source:
     """Read a policy; raises BadPolicyError with the origin, line and field of the first fault."""
+    found = _understood(text)
+    if isinstance(found, Policy):
+        return Source(found, origin)
+    rest = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
+    raise BadPolicyError(f"policy {origin}: {found[0]}{rest}", found)
+
+
+def _understood(text: str) -> Policy | tuple[Place, ...]:
     if len(text.encode(errors="replace")) > LARGEST:
-        raise BadPolicyError(f"policy {origin}: it is larger than {LARGEST // 1024} KiB")
+        return _one(f"it is larger than {LARGEST // 1024} KiB")
     try:
         _refuse_tricks(text)
         root = yaml.compose(text, _LOADER)
         _refuse_odd_keys(root)
         document = _LOADER("").construct_document(root) if root else None
     except _OddityError as error:
-        raise BadPolicyError(f"policy {origin}: line {error.line + 1}: {error}") from error
+        return _one(str(error), error.line + 1)
     except yaml.MarkedYAMLError as error:
         where = error.problem_mark or error.context_mark
-        line = f" line {where.line + 1}:" if where else ""
-        raise BadPolicyError(f"policy {origin}:{line} {error.problem or error.context}") from error
+        return _one(error.problem or error.context or "", where.line + 1 if where else 0)
     except (yaml.YAMLError, ValueError) as error:
-        raise BadPolicyError(f"policy {origin}: {' '.join(str(error).split())}") from error
+        return _one(" ".join(str(error).split()))
     found = policy_reading.read(cast("Json", document))
     if isinstance(found, Policy):
-        return Source(found, origin)
-    first, more = found[0], len(found) - 1
-    rest = f" (+{more} more)" if more else ""
-    raise BadPolicyError(f"policy {origin}: line {_line(root, first)}: {first.problem}{rest}")
+        return found
+    return tuple(Place(_line(root, fault), fault.problem) for fault in found)
+
+
+def placed(text: str, faults: Sequence[Fault]) -> tuple[Place, ...]:
+    """Find the lines of what is said about a text that can be gone by."""
+    root = yaml.compose(text, _LOADER)
+    return tuple(Place(_line(root, fault), fault.problem) for fault in faults)
+
+
+def _one(message: str, line: int = 0) -> tuple[Place, ...]:
+    return (Place(line, Problem("", message)),)
 
 
 def _refuse_tricks(text: str) -> None:

@@ -342,7 +342,7 @@ NAMELESS: Final[JsonObject] = {"serviceAccounts": ["x"]}
 @pytest.mark.parametrize(
     ("keys", "path", "words"),
     [
-        ({"queues": [queue("a"), queue("a")]}, "", "'a' is there already"),
+        ({"queues": [queue("a"), queue("a")]}, "queues[1].name", "'a' is there already"),
         ({"rules": [{"id": "r"}]}, "rules[0]", "must ask one thing"),
         ({"queues": [queue(limits=UPSIDE_DOWN)]}, "queues[0].limits.podsPerGang", "less than min"),
         ({"queues": [queue("a b")]}, "queues[0].name", "cannot be a label's value"),

@@ -65,3 +65,21 @@ def test_what_cannot_be_gone_by_is_one_line_with_file_and_place(text: str, told:
 
 def test_a_file_of_just_the_largest_size_is_read() -> None:
     assert policy_source.read("p.yaml", "#" * LARGEST).policy == BUILT_IN
+
+
+def test_all_that_is_wrong_is_there_with_its_line() -> None:
+    text = "schedulers: 7\nqueues:\n- {name: a, namespaces: ['*']}\n- name: b\n  limit: {}\n"
+    with pytest.raises(BadPolicyError) as caught:
+        policy_source.read("p.yaml", text)
+    assert [(place.line, place.problem.path) for place in caught.value.places] == [
+        (1, "schedulers"),
+        (4, "queues[1].namespaces"),
+        (5, "queues[1].limit"),
+    ]
+
+
+def test_of_two_with_one_name_the_second_is_shown() -> None:
+    text = "queues:\n- {name: a, namespaces: ['*']}\n- namespaces: ['*']\n  name: a\n"
+    with pytest.raises(BadPolicyError) as caught:
+        policy_source.read("p.yaml", text)
+    assert "line 4: queues[1].name: 'a' is there already" in str(caught.value)

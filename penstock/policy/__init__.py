@@ -1,0 +1,1 @@
+"""The policy offline: looked through, tried on manifests, and compared with another."""
