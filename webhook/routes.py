@@ -12,6 +12,7 @@ from policies import (
     pod_admission,
     pod_claims,
     podcliqueset_admission,
+    policy_admission,
 )
 from policies.admission import Judge, Operation, Request
 from policies.answers import Allow, Answer, Code, Refuse
@@ -46,6 +47,10 @@ def _is_gang_pod(request: Request) -> bool:
         and request.object is not None
         and pod_claims.is_gang_pod(request.object)
     )
+
+
+def _is_policy(request: Request) -> bool:
+    return request.kind == policy_admission.KIND and policy_admission.is_ours(request.object)
 
 
 def _is_managed(request: Request) -> bool:
@@ -88,6 +93,13 @@ ROUTES: Final = (
         patches=True,
     ),
     Route("/authorize/managed", managed_admission.judge, _is_managed, _TRY_AGAIN),
+    Route(
+        "/validate/policy",
+        policy_admission.judge,
+        _is_policy,
+        # What cannot be gone by is ignored in any case; whoever mends it must not wait for us.
+        Allow(warnings=(f"{OVERLOADED} if this edit is not gone by",)),
+    ),
 )
 
 PATHS: Final[Mapping[str, Route]] = {route.path: route for route in ROUTES}

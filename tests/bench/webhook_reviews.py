@@ -38,6 +38,7 @@ BINDINGS = Kind(
     names.GROVE_GROUP, names.GROVE_VERSION, "ClusterTopologyBinding", "clustertopologybindings"
 )
 PODS = Kind("", "v1", "Pod", "pods")
+CONFIGS = Kind("", "v1", "ConfigMap", "configmaps")
 
 
 def pod_spec(role: str) -> JsonObject:
@@ -253,6 +254,17 @@ def review(
     )
 
 
+def policy_config() -> JsonObject:
+    """The policy as a ConfigMap, with a queue."""
+    text = "queues:\n- name: chat\n  namespaces: [chat-*]\n  limits: {gangs: 20}\n"
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": names.POLICY_CONFIG, "namespace": names.NAMESPACE},
+        "data": {names.POLICY_KEY: text},
+    }
+
+
 SET_OF_FIVE = review(SETS, pod_clique_set(5))
 SET_OF_TWENTY = review(SETS, pod_clique_set(20))
 POD = review(PODS, gang_pod(), user=WORKLOADS)
@@ -265,6 +277,7 @@ BY_ROUTE: dict[str, bytes] = {
     "/authorize/managed": review(
         CLIQUES, clique(), operation="UPDATE", old=clique(), user=WORKLOADS
     ),
+    "/validate/policy": review(CONFIGS, policy_config()),
 }
 
 

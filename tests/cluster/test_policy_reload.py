@@ -54,9 +54,9 @@ class Editor:
 
 @pytest.fixture
 async def editor(installed: Installed, person: Client) -> AsyncIterator[Editor]:
-    editor = Editor(person)
-    yield editor
-    await policies.take_back(person)
+    async with policies.unlooked_at(person):
+        yield Editor(person)
+        await policies.take_back(person)
 
 
 async def refusal(person: Client, space: str, replicas: int) -> str:

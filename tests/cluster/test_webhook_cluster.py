@@ -133,7 +133,10 @@ async def test_a_bad_policy_in_the_config_map_is_named_by_line_and_field(
     person: Client, own: Path, files: Files
 ) -> None:
     policy: JsonObject = {names.POLICY_KEY: "pods:\n  queeu: batch\n"}
-    async with config_map(person, names.POLICY_CONFIG, policy):
+    async with (
+        policies.unlooked_at(person),
+        config_map(person, names.POLICY_CONFIG, policy),
+    ):
         # There was none that could be gone by before.
         nothing: JsonObject = {"data": {names.POLICY_KEY: None}}
         await person.merge_patch(CONFIGMAPS, names.KEPT_POLICY_CONFIG, nothing, names.NAMESPACE)

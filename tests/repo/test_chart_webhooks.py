@@ -24,9 +24,12 @@ WEBHOOKS: Final = [
         5,
     ),
     (VALIDATING, "managed.penstock.dev", "/authorize/managed", "Fail", 5),
+    (VALIDATING, "policy.penstock.dev", "/validate/policy", "Ignore", 3),
 ]
 NAMED: Final = [pytest.param(kind, name, id=f"{kind[0]} {name}") for kind, name, *_ in WEBHOOKS]
-OF_NAMESPACES: Final = [each for each in NAMED if "clustertopology" not in str(each.id)]
+# Topologies are in no namespace, and the policy is in ours.
+ELSEWHERE: Final = ("clustertopologybindings.penstock.dev", "policy.penstock.dev")
+OF_NAMESPACES: Final = [each for each in NAMED if each.values[1] not in ELSEWHERE]
 
 
 def webhooks(objects: Objects, kind: str) -> dict[str, JsonObject]:
@@ -118,6 +121,26 @@ def test_what_is_made_for_sets_is_protected_and_nothing_else(outside: Objects) -
     }
     assert covered(found) == {(*what, op) for what, ops in expected.items() for op in ops}
     assert found["objectSelector"] == {"matchLabels": {names.MANAGED_BY_LABEL: names.MANAGED_BY}}
+
+
+def test_of_config_maps_only_the_policy_in_our_namespace_is_looked_at(outside: Objects) -> None:
+    found = webhooks(outside, VALIDATING)["policy.penstock.dev"]
+    assert covered(found) == {
+        ("", "v1", "configmaps", "CREATE"),
+        ("", "v1", "configmaps", "UPDATE"),
+    }
+    (ours,) = items(found, "namespaceSelector", "matchExpressions")
+    assert isinstance(ours, dict)
+    assert (ours["operator"], ours["values"]) == ("In", [names.NAMESPACE])
+    judged = conditions(found)
+    assert f"== '{names.POLICY_CONFIG}'" in judged["is-the-policy"]
+    assert "object.?data.orValue({}) != oldObject" in judged["says-something-else"]
+
+
+@pytest.mark.parametrize("sets", ["companion.enabled=true", "featureGates.GroveIntegration=false"])
+def test_the_policy_is_looked_at_whoever_makes_the_gangs(render: Render, sets: str) -> None:
+    grove = "grove.accounts[0].namespace=grove-system,grove.accounts[0].name=grove-operator"
+    assert "policy.penstock.dev" in webhooks(render(f"{sets},{grove}"), VALIDATING)
 
 
 def test_who_keeps_a_cluster_going_is_never_asked_about(render: Render) -> None:

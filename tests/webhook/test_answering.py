@@ -108,6 +108,7 @@ def test_patches_go_out_only_where_they_count(stand: Stand) -> None:
         ("/validate/podcliquesets", False),
         ("/validate/clustertopologybindings", False),
         ("/authorize/managed", False),
+        ("/validate/policy", False),
     ):
         answer = stand.ask(route(patching, path), asked())
         assert ("patch" in answer) == ("patchType" in answer) == counts, path
@@ -144,6 +145,16 @@ def test_a_fault_in_a_rule_is_a_refusal_and_a_traceback_in_the_log(
         ("/validate/podcliquesets", {"kind": {"kind": "PodCliqueSet"}}, 0),
         ("/validate/podcliquesets", {"kind": {"kind": "Scale"}, "subResource": "scale"}, 0),
         ("/authorize/managed", {}, 1),
+        (
+            "/validate/policy",
+            {"kind": {"kind": "ConfigMap"}, "object": {"metadata": {"name": "penstock-policy"}}},
+            0,
+        ),
+        (
+            "/validate/policy",
+            {"kind": {"kind": "ConfigMap"}, "object": {"metadata": {"name": "another"}}},
+            1,
+        ),
         (
             "/authorize/managed",
             {"object": {"metadata": {"labels": {names.MANAGED_BY_LABEL: names.MANAGED_BY}}}},
@@ -191,8 +202,8 @@ def test_who_cannot_be_judged_in_time_is_told_to_come_again(stand: Stand) -> Non
             answer = stand.ask(route(giving(Allow()), path), asked(), until=stand.clock() + 0.01)
             assert stand.count(f'shed_total{{path="{path}"}}') == 1
             assert stand.requests("shed", path=path) == 1
-            if path == "/mutate/pods":
-                # A guard refuses it if it has no gate; with one it need not wait for us.
+            if path in ("/mutate/pods", "/validate/policy"):
+                # A guard refuses a pod without its gate; with one it need not wait for us.
                 assert answer["allowed"]
                 assert "more to do than it can answer" in str(answer["warnings"])
                 assert "patch" not in answer
