@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Final
 
 from api.jsons import JsonObject
-from policies import gang_sizes, globs, pod_checks, queue_rules, standing
+from policies import expression_checks, gang_sizes, globs, pod_checks, queue_rules, standing
 from policies.admission import User
+from policies.expression_checks import Gang
+from policies.expression_view import PodSeen, SetSeen
 from policies.findings import Finding
 from policies.known import Known
 from policies.podcliqueset_view import SetView
 from policies.policy import Policy
-from policies.policy_checks import Exemption
+from policies.policy_checks import Exemption, PodCheck
 from policies.policy_queues import Mode
 from policies.problems import Problem
 from policies.queue_rules import Stood
@@ -58,11 +60,26 @@ def _found(policy: Policy, known: Known, subject: Subject, there: Standing) -> I
     of_queue = (there.queue.mode if there.queue else None) or policy.mode
     for rule, problem in _of_queue(policy, known, subject, there):
         yield rule, of_queue, problem
+    gang = _seen(subject, there)
     for check in policy.rules:
         if globs.any_matches(check.queues, there.name):
-            for path, pod in subject.pods:
-                for problem in pod_checks.check(check, path, pod):
-                    yield check.id, check.mode or policy.mode, problem
+            for problem in _of_rule(check, subject, gang):
+                yield check.id, check.mode or policy.mode, problem
+
+
+def _of_rule(check: PodCheck, subject: Subject, gang: Gang) -> Iterator[Problem]:
+    if check.cel is not None:
+        yield from expression_checks.check(check, gang)
+        return
+    for path, pod in subject.pods:
+        yield from pod_checks.check(check, path, pod)
+
+
+def _seen(subject: Subject, there: Standing) -> Gang:
+    pods = tuple((path, PodSeen(subject.namespace, pod)) for path, pod in subject.pods)
+    view = subject.set
+    whole = SetSeen(subject.namespace, subject.labels, view) if view is not None else None
+    return Gang(there.name, pods, whole)
 
 
 def _of_queue(

@@ -20,8 +20,8 @@ from policies.answers import Allow, Answer
 from policies.evaluating import Subject
 from policies.findings import Finding
 from policies.known import Known
+from policies.podcliqueset_case import Case
 from policies.podcliqueset_changes import Change
-from policies.podcliqueset_view import Case
 from policies.policy import Policy
 from policies.problems import Problem
 

@@ -9,7 +9,8 @@ from api.durations import BadDurationError
 from api.jsons import Json
 from api.podcliqueset import MAX_PODS
 from policies import reading, syntax
-from policies.podcliqueset_view import CLIQUES, GROUPS, Case, Clique, Group, SetView
+from policies.podcliqueset_case import Case
+from policies.podcliqueset_view import CLIQUES, GROUPS, Clique, Group, SetView
 from policies.problems import Problem, choice
 from policies.rules import Rule
 

@@ -8,7 +8,7 @@ from api.cliques import MAX_CLIQUES
 from api.jsons import Json, JsonObject
 from api.sharing import MAX_CLAIM_TEMPLATES, MAX_SHARED, SharingScope
 from policies import reading
-from policies.podcliqueset_view import Case
+from policies.podcliqueset_case import Case
 from policies.problems import Problem, choice
 from policies.rules import Rule
 

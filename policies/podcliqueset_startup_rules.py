@@ -7,7 +7,8 @@ from api import names
 from api.cliques import MAX_CLIQUES
 from api.podcliqueset import StartupType
 from policies import reading, startup_graph
-from policies.podcliqueset_view import CLIQUES, GROUPS, Case, Clique, SetView
+from policies.podcliqueset_case import Case
+from policies.podcliqueset_view import CLIQUES, GROUPS, Clique, SetView
 from policies.problems import Problem, choice
 from policies.rules import Rule
 

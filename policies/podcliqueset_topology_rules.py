@@ -7,7 +7,8 @@ from api import names
 from api.topology import ClusterTopologyBindingSpec
 from policies import reading, syntax
 from policies.known import Known
-from policies.podcliqueset_view import Case, Constraint, Resolved, SetView
+from policies.podcliqueset_case import Case
+from policies.podcliqueset_view import Constraint, Resolved, SetView
 from policies.problems import Problem, choice
 from policies.rules import Rule
 

@@ -12,8 +12,6 @@ from typing import Final
 from api.cliques import MAX_CLIQUES
 from api.jsons import Json, JsonObject
 from policies import reading
-from policies.known import Known
-from policies.policy import Policy
 
 CLIQUES: Final = "spec.template.cliques"
 GROUPS: Final = "spec.template.podCliqueScalingGroups"
@@ -169,16 +167,6 @@ class SetView:
     def constraints(self) -> Iterator[Constraint]:
         """All constraints, in the same order."""
         return (each.constraint for each in self.resolved)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A set to be judged, by what policy and knowing what."""
-
-    set: SetView
-    policy: Policy
-    known: Known
-    is_new: bool
 
 
 def view(raw: JsonObject) -> SetView:

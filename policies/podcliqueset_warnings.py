@@ -8,7 +8,8 @@ from api.jsons import Json, JsonObject
 from api.quantities import Amounts, BadQuantityError
 from api.streams import Container, PodSpec, Requirements
 from policies import podcliqueset_startup_rules, podcliqueset_topology_rules, reading
-from policies.podcliqueset_view import Case, Constraint
+from policies.podcliqueset_case import Case
+from policies.podcliqueset_view import Constraint
 from policies.problems import Problem
 from policies.rules import Rule
 

@@ -6,7 +6,8 @@ from typing import Final
 
 from api.jsons import Json
 from policies import membership, node_terms, podspec_shapes, reading, syntax
-from policies.podcliqueset_view import Case, Clique
+from policies.podcliqueset_case import Case
+from policies.podcliqueset_view import Clique
 from policies.problems import Problem, choice
 from policies.rules import Rule
 

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from api import names
 from api.models import LongName
 from policies import syntax
-from policies.policy_checks import MOST_CHECKS, Exemption, PodCheck
+from policies.policy_checks import MOST_CHECKS, MOST_EXPRESSIONS, Exemption, PodCheck
 from policies.policy_queues import MOST_QUEUES, Mode, PolicyModel, Queue
 
 API_VERSION: Final = "policy.penstock.dev/v1"
@@ -94,6 +94,13 @@ class Policy(PolicyModel):
         _no_two("queues", "name", [queue.name for queue in self.queues])
         _no_two("rules", "id", [rule.id for rule in self.rules])
         _no_two("exemptions", "id", [exemption.id for exemption in self.exemptions])
+        return self
+
+    @model_validator(mode="after")
+    def _expressions_are_few(self) -> Self:
+        many = sum(rule.cel is not None for rule in self.rules)
+        if many > MOST_EXPRESSIONS:
+            raise ValueError(f"rules: {many} of them ask cel, and at most {MOST_EXPRESSIONS} may")
         return self
 
     @field_validator("scheduler_names")

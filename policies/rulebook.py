@@ -15,8 +15,8 @@ from policies import (
     podspec_rules,
 )
 from policies.binding_rules import BindingCase
+from policies.podcliqueset_case import Case
 from policies.podcliqueset_changes import Change
-from policies.podcliqueset_view import Case
 from policies.rules import Rule
 
 # The most telling first, since a long message is cut at its end.

@@ -1,0 +1,1 @@
+"""Rules that owners write themselves: as much of CEL as can be checked and bounded beforehand."""

@@ -1,0 +1,156 @@
+"""An expression that was read: everything that can be wrong with it but what it is asked about."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, cast
+
+from policies.cel import functions, grammar, kinds, macros, operators, scope
+from policies.cel.grammar import Call, Entries, Index, Literal, Name, Node, Operation, Select
+from policies.cel.kinds import BOOL, INT, STRING, Kind, ListOf, Plain
+from policies.cel.running import ExpressionError, Frame, Meter, Run, TooMuchWorkError
+from policies.cel.scope import Built, Scope
+from policies.cel.tokens import BadExpressionError
+from policies.problems import choice
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """It is true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """It is false."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    """It has no value, or would take too long to have one."""
+
+    why: str
+
+
+Verdict = Holds | Fails | Unclear
+HOLDS: Final = Holds()
+FAILS: Final = Fails()
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A question that is answered with yes or no."""
+
+    text: str
+    uses: frozenset[str]
+    """The variables it looks at."""
+    _run: Run
+    _given: tuple[str, ...]
+    _slots: int
+    _size: int
+
+    def ask(self, values: Mapping[str, object], meter: Meter) -> Verdict:
+        """Evaluate it; the same values, with as many steps left, give the same verdict."""
+        return self._answer(self._frame(values, meter))
+
+    def ask_each(
+        self, values: Mapping[str, object], name: str, many: Iterable[object], meter: Meter
+    ) -> Iterator[Verdict]:
+        """Evaluate it with each of these as the variable of that name, one after the other."""
+        frame, slot = self._frame(values, meter), self._given.index(name)
+        for each in many:
+            frame.slots[slot] = each
+            yield self._answer(frame)
+
+    def _frame(self, values: Mapping[str, object], meter: Meter) -> Frame:
+        slots: list[object] = [values.get(name) for name in self._given]
+        return Frame(slots + [None] * (self._slots - len(slots)), meter)
+
+    def _answer(self, frame: Frame) -> Verdict:
+        try:
+            frame.meter.charge(self._size)
+            return HOLDS if self._run(frame) is True else FAILS
+        except ExpressionError as error:
+            return Unclear(str(error))
+        except TooMuchWorkError:
+            return Unclear("that would take too long")
+
+
+def read(text: str, given: Mapping[str, Kind]) -> Expression:
+    """Read an expression over these variables; raises BadExpressionError."""
+    top = scope.given(given)
+    built = _build(grammar.tree(text), top)
+    built.must_be(BOOL, "the whole expression")
+    used = frozenset(top.slots.used)
+    return Expression(text, used, built.run, tuple(given), top.slots.count, built.size)
+
+
+def _build(node: Node, names: Scope) -> Built:
+    match node:
+        case Literal() | Name() | Entries():
+            return _alone(node, names)
+        case Select():
+            return operators.field(_build(node.of, names), node.field, node.at)
+        case Index():
+            return operators.entry(_build(node.of, names), _build(node.key, names), node.at)
+        case Call():
+            return _call(node, names)
+        case Operation():
+            parts = [_build(each, names) for each in node.operands]
+            return operators.operation(node.sign, parts, node.at)
+
+
+def _alone(node: Literal | Name | Entries, names: Scope) -> Built:
+    match node:
+        case Literal():
+            return _literal(node)
+        case Name():
+            return _name(node, names)
+        case Entries():
+            return _entries(node, names)
+
+
+def _literal(node: Literal) -> Built:
+    value = node.value
+    kind = BOOL if isinstance(value, bool) else INT if isinstance(value, int) else STRING
+    return Built(kind, lambda _: value, 1, node.at)
+
+
+def _name(node: Name, names: Scope) -> Built:
+    found = names.names.get(node.name)
+    if found is None:
+        raise BadExpressionError(
+            f"there is no variable {node.name!r}{choice(names.names)}", node.at
+        )
+    kind, slot = found
+    names.slots.used.add(node.name)
+    return Built(kind, lambda frame: frame.slots[slot], 1, node.at)
+
+
+def _entries(node: Entries, names: Scope) -> Built:
+    parts = [_build(each, names) for each in node.entries]
+    kind: Kind | None = parts[0].kind if parts else None
+    for part in parts[1:]:
+        kind = kinds.joined(cast("Kind", kind), part.kind)
+        if kind is None:
+            raise BadExpressionError("all entries of a list must be of one kind", part.at)
+    runs = [part.run for part in parts]
+    size = 1 + sum(part.size for part in parts)
+    if all(isinstance(each, Literal) for each in node.entries) and isinstance(kind, Plain | None):
+        # Never changed by anybody, so it is made only once.
+        fixed = [each.value for each in node.entries if isinstance(each, Literal)]
+        return Built(ListOf(kind), lambda _: fixed, size, node.at)
+    return Built(ListOf(kind), lambda frame: [run(frame) for run in runs], size, node.at)
+
+
+def _call(node: Call, names: Scope) -> Built:
+    if node.of is None:
+        if node.name == "has":
+            return macros.has(node.arguments, names, _build, node.at)
+        functions.refuse_style(node.name, node.at, is_method=False)
+        parts = [_build(each, names) for each in node.arguments]
+        return functions.call(node.name, parts, node.arguments, node.at)
+    over = _build(node.of, names)
+    if node.name in macros.NAMES:
+        return macros.macro(node.name, over, node.arguments, names, _build)
+    functions.refuse_style(node.name, node.at, is_method=True)
+    parts = [over, *(_build(each, names) for each in node.arguments)]
+    return functions.call(node.name, parts, (node.of, *node.arguments), node.at)
