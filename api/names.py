@@ -144,6 +144,8 @@ SUFFICIENT_COPIES: Final = "SufficientAvailablePodCliqueScalingGroupReplicas"
 
 CLIQUE_SCHEDULED: Final = "PodCliqueScheduled"
 INSUFFICIENT_SCHEDULED: Final = "InsufficientScheduledPods"
+NEVER_SCHEDULED: Final = "NotScheduledYet"
+SCALED_TO_NOTHING: Final = "ScaledToNothing"
 SUFFICIENT_SCHEDULED: Final = "SufficientScheduledPods"
 # On a set whose cliques wait for what can never come about.
 STARTUP_IMPOSSIBLE: Final = "StartupImpossible"

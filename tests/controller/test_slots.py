@@ -1,6 +1,7 @@
 """Which places a clique's pods take, as pods come, go, end and are too many."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
@@ -80,6 +81,22 @@ def test_scale_in_takes_whoever_has_got_least_far(states: dict[int, str], gone: 
     assert [each.metadata.name for each in seen.remove] == [name(gone)]
     assert name(gone) not in seen.referred
     assert len(seen.referred) == 2
+
+
+def test_scale_in_takes_the_youngest_of_equals() -> None:
+    view = having(2, {0: "ready", 1: "ready", 2: "ready"})
+    made_at = {0: 5, 1: 9, 2: 7}  # minutes past the hour
+    pods = tuple(
+        msgspec.structs.replace(
+            each,
+            metadata=msgspec.structs.replace(
+                each.metadata, creation_timestamp=datetime(2026, 1, 1, 1, made_at[i], tzinfo=UTC)
+            ),
+        )
+        for i, each in enumerate(view.pods[NAME])
+    )
+    seen = found(replace(view, pods={NAME: pods}))
+    assert [each.metadata.name for each in seen.remove] == [name(1)]
 
 
 def test_scale_in_takes_a_place_without_a_pod_to_lose_first() -> None:

@@ -17,7 +17,15 @@ from api.objects import timestamp
 from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
-from api.streams import Condition, Meta, Pod, PodStatus
+from api.streams import (
+    Condition,
+    ContainerState,
+    ContainerStatus,
+    Meta,
+    Pod,
+    PodStatus,
+    Terminated,
+)
 from controller.workloads.expansion import expand
 from controller.workloads.making import cliques, groups, pods
 from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
@@ -123,6 +131,11 @@ class Fleet:
         """Let pods lose their readiness."""
         self.change(lambda pod: _as(pod, "False", self.now) if which(pod) else pod)
         self._place()
+
+    def crash(self, which: Callable[[Pod], bool] = lambda _: True) -> None:
+        """Let containers of pods fail."""
+        self.unready(which)
+        self.change(lambda pod: _crashed(pod) if which(pod) else pod)
 
     def gone(self) -> None:
         """Let pods that were deleted go."""
@@ -283,6 +296,12 @@ def _as(pod: Pod, ready: str, now: datetime) -> Pod:
     return msgspec.structs.replace(
         pod, spec=spec, status=PodStatus(phase="Running", conditions=told)
     )
+
+
+def _crashed(pod: Pod) -> Pod:
+    failed = ContainerStatus("main", last_state=ContainerState(terminated=Terminated(1)))
+    status = msgspec.structs.replace(pod.status, container_statuses=(failed,))
+    return msgspec.structs.replace(pod, status=status)
 
 
 def _hash(pod: Pod) -> str:

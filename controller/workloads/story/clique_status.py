@@ -10,6 +10,7 @@ from datetime import datetime
 
 from api import names
 from api.models import Condition, LastError, LastOperation
+from api.objects import condition_of
 from api.podclique import PodCliqueStatus, PodCliqueUpdate
 from api.streams import ContainerStatus, Pod
 from controller.workloads.story import observing
@@ -78,6 +79,7 @@ class Told:
     errors: list[LastError]
     operation: LastOperation
     generation_hash: str
+    group_updates: bool = False  # copies of the scaling group around it are being replaced
 
 
 def status(
@@ -91,7 +93,7 @@ def status(
     """Give the status; `others` are conditions that are judged elsewhere."""
     before = clique.status
     meta = clique.metadata
-    updating = update is not None and update.update_ended_at is None
+    updating = told.group_updates or (update is not None and update.update_ended_at is None)
     complete = counts.working == counts.there == clique.spec.replicas
     current = counts.given and counts.updated == counts.there
     followed = complete and not updating and current
@@ -164,9 +166,19 @@ def _breach(clique: Clique, counts: Counts, *, updating: bool) -> tuple[str, str
 
 
 def _scheduled(clique: Clique, counts: Counts) -> tuple[str, str, str]:
-    message = f"{counts.scheduled} pods have a node, {minimum(clique)} are needed"
-    if counts.scheduled < minimum(clique):
+    """Tell whether the minimum has nodes and, if not, whether it ever had since it was asked for.
+
+    Gang termination makes nothing anew that has lost nothing.
+    """
+    needed = minimum(clique)
+    message = f"{counts.scheduled} pods have a node, {needed} are needed"
+    if counts.scheduled < needed:
+        before = condition_of(clique.status.conditions, names.CLIQUE_SCHEDULED)
+        if before is None or before.reason in {names.NEVER_SCHEDULED, names.SCALED_TO_NOTHING}:
+            return "False", names.NEVER_SCHEDULED, message
         return "False", names.INSUFFICIENT_SCHEDULED, message
+    if not needed:
+        return "True", names.SCALED_TO_NOTHING, message
     return "True", names.SUFFICIENT_SCHEDULED, message
 
 

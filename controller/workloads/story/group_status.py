@@ -45,7 +45,7 @@ def status(
         ],
         "last_errors": told.errors,
         "last_operation": told.operation,
-        "replicas": wanted,
+        "replicas": copies.there,
         "scheduled_replicas": copies.scheduled,
         "available_replicas": copies.available,
         "updated_replicas": copies.updated,

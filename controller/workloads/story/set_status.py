@@ -38,7 +38,7 @@ def status(
         "conditions": list(others),
         "last_errors": told.errors,
         "last_operation": told.operation,
-        "replicas": view.spec.replicas,
+        "replicas": sum(replica.there for replica in stand.replicas),
         "updated_replicas": sum(replica.updated for replica in stand.replicas),
         "available_replicas": sum(replica.available for replica in stand.replicas),
         "hpa_pod_selector": selector(view.metadata.name),

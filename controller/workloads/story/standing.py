@@ -32,6 +32,7 @@ _MISSING = Standing()
 class Copies:
     """A group's copies, counted. A copy is what all of its cliques are."""
 
+    there: int = 0  # any of its cliques is there
     whole: int = 0  # all of its cliques are there
     scheduled: int = 0
     available: int = 0
@@ -44,6 +45,7 @@ class Copies:
 class Replica:
     """One replica of the set."""
 
+    there: bool  # any of its cliques is there
     available: bool
     updated: bool
 
@@ -64,11 +66,14 @@ def stand(view: SetView, wanted: Wanted, newest: Mapping[str, str]) -> Stand:
     cliques: dict[str, Standing] = {}
     copies: dict[str, dict[int, list[Standing]]] = defaultdict(lambda: defaultdict(list))
     alone: dict[int, list[Standing]] = defaultdict(list)
+    begun: set[int] = set()  # replicas of which anything is there
     for name, want in wanted.cliques.items():
         there = view.cliques.get(name)
         template = newest.get(name, want.template_hash)
         counts[name] = clique_status.count(view.pods_of(name), template)
         cliques[name] = _standing(there, template, counts[name]) if there else _MISSING
+        if cliques[name].there:
+            begun.add(want.place.replica)
         if want.place.group_name:
             copies[want.place.group_name][want.place.copy].append(cliques[name])
         else:
@@ -86,7 +91,7 @@ def stand(view: SetView, wanted: Wanted, newest: Mapping[str, str]) -> Stand:
     for index in range(view.spec.replicas):
         available = not short[index] and all(c.available for c in alone[index])
         follows = not behind[index] and all(c.follows for c in alone[index])
-        replicas.append(Replica(available, available and follows))
+        replicas.append(Replica(index in begun, available, available and follows))
     return Stand(counts, cliques, groups, tuple(replicas))
 
 
@@ -107,6 +112,7 @@ def _standing(clique: Clique, newest: str, counts: Counts) -> Standing:
 def _copies(copies: Iterable[list[Standing]]) -> Copies:
     found = list(copies)
     return Copies(
+        there=sum(any(c.there for c in copy) for copy in found),
         whole=sum(all(c.there for c in copy) for copy in found),
         scheduled=sum(all(c.scheduled for c in copy) for copy in found),
         available=sum(all(c.available for c in copy) for copy in found),

@@ -6,6 +6,7 @@ programs act is never held up.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeVar
 
@@ -106,6 +107,9 @@ class _Speaker:
                 continue
             wait = waits.of_clique(there, want, self._view, self._stand)
             told = self._told(there.status, wait, _concerning(name, self._view.troubles))
+            around = self._rollout.groups.get(want.place.group_name)
+            updates = around is not None and around.update_ended_at is None
+            told = replace(told, group_updates=updates)
             status = clique_status.status(
                 there,
                 self._stand.counts[name],

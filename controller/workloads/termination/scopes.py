@@ -17,8 +17,8 @@ from controller.workloads.story import clique_status
 from controller.workloads.views import Clique, SetView
 from controller.workloads.wants import Wanted, WantedClique
 
-# A clique that never had its minimum on nodes says so from its beginning. One that begins to say so
-# later has lost it.
+# Grove does not say whether a clique ever had its minimum on nodes. One that never had says so from
+# its beginning; one that begins to say so later has lost it.
 _BEGINNING: Final = timedelta(seconds=5)
 
 
@@ -106,9 +106,10 @@ def healthy_since(view: SetView, scope: Scope) -> datetime | None:
 def spares(view: SetView, scope: Scope) -> bool:
     """Tell whether making the scope anew restores the minimum, and nothing narrower would.
 
-    A copy is too narrow where its group lacks copies as well.
+    A copy is too narrow where its group lacks copies as well; and while its group is updated,
+    nobody can tell.
     """
-    return not scope.group or _since(_group_breach(view, scope.group), "True") is None
+    return not scope.group or _since(_group_breach(view, scope.group), "False") is not None
 
 
 def stands(view: SetView, scope: Scope) -> bool:
@@ -137,6 +138,8 @@ def _once_scheduled(clique: Clique) -> bool:
     said = condition_of(clique.status.conditions, names.CLIQUE_SCHEDULED)
     if said is None or said.status == "True":
         return said is not None
+    if said.reason == names.NEVER_SCHEDULED:
+        return False
     since, made = _since(said, "False"), clique.metadata.creation_timestamp
     return since is not None and made is not None and since > made + _BEGINNING
 

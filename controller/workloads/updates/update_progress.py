@@ -168,8 +168,10 @@ def _of_cliques(
             ours = before if before and _is_of(before, clique, generation) else None
             ends = ours and not ours.update_ended_at and not clique.behind
             if ends or (is_turn and (clique.behind or ours)):
-                end = _end(clique, ours, now, is_turn=is_turn)
+                end = _end(clique, ours, now, waited_for=is_turn or course.paused)
                 yield clique.want.name, _of_clique(clique, ours, generation, now, end)
+            elif course.paused and before and not before.update_ended_at:
+                yield clique.want.name, before
 
 
 def _is_of(before: PodCliqueUpdate, clique: Following, generation: str) -> bool:
@@ -198,10 +200,10 @@ def _end(
     before: PodCliqueUpdate | ScalingGroupUpdate | None,
     now: datetime,
     *,
-    is_turn: bool,
+    waited_for: bool,
 ) -> Instant | None:
     """Tell when the update of a part ended; who has no room is not waited for."""
-    if part.behind or (is_turn and not part.settled):
+    if part.behind or (waited_for and not part.settled):
         return None
     return (before and before.update_ended_at) or timestamp(now)
 
@@ -228,8 +230,10 @@ def _of_groups(
             ours = before if same else None
             ends = ours and not ours.update_ended_at and not group.behind
             if ends or (is_turn and (group.behind or ours)):
-                end = _end(group, ours, now, is_turn=is_turn)
+                end = _end(group, ours, now, waited_for=is_turn or course.paused)
                 yield group.want.name, _of_group(group, ours, generation, now, end)
+            elif course.paused and before and not before.update_ended_at:
+                yield group.want.name, before
 
 
 def _of_group(
