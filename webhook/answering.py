@@ -15,6 +15,7 @@ from webhook import review
 from webhook.metrics import Decision, Metrics, PathMetrics
 from webhook.review import Review, Unanswerable, Unfit
 from webhook.routes import Route
+from webhook.shadowing import Shadow
 from webhook.turnstile import Turnstile
 
 LOG: Final = logging.getLogger(__name__)
@@ -59,7 +60,12 @@ class Answering:
         self._metrics = metrics
         self._turnstile = Turnstile(clock)
         self._now = now
+        self._shadow: Shadow | None = None
         self.clock: Final = clock
+
+    def try_beside(self, shadow: Shadow) -> None:
+        """Have a candidate for the policy tried on what is answered."""
+        self._shadow = shadow
 
     def rejected(self, route: Route, reply: Reply) -> Reply:
         """Count a reply to what never came to be read as a review, and give it back."""
@@ -117,6 +123,9 @@ class Answering:
         judge = judge_of(route.judge, self._switches)
         # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
         answer = judge(self._policy(), self._known, request)
+        if self._shadow is not None and route.patches:
+            # Of the two calls about a set this is the one with all of it.
+            self._shadow.note(judge, request, answer)
         if isinstance(answer, Refuse):
             return answer, Decision.REFUSE
         if answer.patch and not route.patches:

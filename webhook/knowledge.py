@@ -76,11 +76,11 @@ class Knowledge:
         namespace: str,
         clock: Clock,
         rng: random.Random,
-        on_policy: Callable[[str | None], None] | None = None,
+        on_policy: Callable[[Mapping[str, str] | None], None] | None = None,
         *,
         needed: bool = True,
     ) -> None:
-        """Tell `on_policy`, if there is one, of each text of the policy, and None if it goes.
+        """Tell `on_policy`, if there is one, what the policy's ConfigMap says; None if it goes.
 
         Unless they are `needed`, Grove's kinds are followed only from when they are served.
         """
@@ -221,8 +221,7 @@ class Knowledge:
 
     def _policy_changed(self, change: Change[_ConfigMap]) -> None:
         if self._on_policy is not None:
-            found = None if isinstance(change, Deleted) else change.new.data
-            self._on_policy(found.get(names.POLICY_KEY) if found is not None else None)
+            self._on_policy(None if isinstance(change, Deleted) else change.new.data)
 
     def _capacity_changed(self, change: Change[_ConfigMap]) -> None:
         if isinstance(change, Deleted):

@@ -117,6 +117,31 @@ class Metrics:
         self.policy_faults: Final = Counter(
             f"{PREFIX}policy_faults", "Policies that could not be gone by", registry=registry
         )
+        self.candidate: Final = Gauge(
+            f"{PREFIX}candidate_info",
+            "The candidate that is tried beside the policy",
+            ("revision",),
+            registry=registry,
+        )
+        self.candidate_is_good: Final = Gauge(
+            f"{PREFIX}candidate_valid",
+            "Whether the candidate can be gone by, or there is none",
+            registry=registry,
+        )
+        self.candidate_compared: Final = Counter(
+            f"{PREFIX}candidate_compared", "Reviews the candidate was tried on", registry=registry
+        )
+        self.candidate_skipped: Final = Counter(
+            f"{PREFIX}candidate_skipped",
+            "Reviews the candidate could have been tried on",
+            registry=registry,
+        )
+        self.candidate_differences: Final = Counter(
+            f"{PREFIX}candidate_differences",
+            "Reviews that the candidate would answer otherwise, by rule",
+            ("rule", "from", "to"),
+            registry=registry,
+        )
         self._paths = {path: PathMetrics(self, path) for path in paths}
 
     def of(self, path: str) -> PathMetrics:

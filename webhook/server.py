@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import ssl
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -16,6 +17,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from typing_extensions import override
 
+from api import names
 from kube.clock import Clock
 from policies.known import NOTHING
 from policies.switching import Switches
@@ -30,6 +32,7 @@ from webhook.routes import PATHS
 from webhook.selfcheck import SelfCheck
 from webhook.serving import Desk
 from webhook.settings import Settings
+from webhook.shadowing import Shadow
 from webhook.worker import AdmissionWorker
 
 BACKLOG: Final = 1024
@@ -110,7 +113,9 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._background = Background([])
         self._metrics = Metrics(PATHS)
         self._governing = Governing(foundation.source, settings.namespace, self._metrics)
-        self._knowledge = _knowledge_of(foundation, settings, clock, self._governing)
+        self._knowledge = _knowledge_of(foundation, settings, clock, self._heard)
+        known = self._knowledge or NOTHING
+        self._shadow = Shadow(known, settings.namespace, self._metrics, clock.monotonic)
         # Plain, not an Event: it is set in a signal handler, where a lock may deadlock.
         self._draining = False
         self.clock = clock.monotonic
@@ -153,6 +158,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         known, policy = self._knowledge or NOTHING, self._governing.policy
         switches = Switches(self._settings.feature_gates, self._settings.companion)
         answering = Answering(policy, known, self._metrics, self.clock, self._now, switches)
+        answering.try_beside(self._shadow)
         app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
         # What is there now stays: looking through it for garbage would make some reviews wait for
         # tens of milliseconds, and make copies of memory that worker and master share.
@@ -168,15 +174,23 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
             duties.append(self._knowledge.run)
         self._background = Background(duties)
         self._background.start()
+        self._shadow.start()
 
     def stop_working(self) -> None:
-        """End both again."""
+        """End all of it again."""
+        self._shadow.stop()
         self._background.stop()
+
+    def _heard(self, data: Mapping[str, str] | None) -> None:
+        """Take what the policy's ConfigMap says now."""
+        said = data or {}
+        self._governing.take(said.get(names.POLICY_KEY))
+        self._shadow.take(said.get(names.CANDIDATE_KEY))
 
     def is_stranger(self, connection: ssl.SSLSocket) -> bool:
         """Tell whether this client has yet to show who it is."""
-        names = self._settings.client_name
-        return bool(names) and not peers.is_one_of(names, connection)
+        expected = self._settings.client_name
+        return bool(expected) and not peers.is_one_of(expected, connection)
 
     def note_failed_handshake(self) -> None:
         """Count a client that could not agree with us on TLS."""
@@ -208,13 +222,16 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
 
 
 def _knowledge_of(
-    foundation: Foundation, settings: Settings, clock: Clock, governing: Governing
+    foundation: Foundation,
+    settings: Settings,
+    clock: Clock,
+    heard: Callable[[Mapping[str, str] | None], None],
 ) -> Knowledge | None:
     if foundation.credentials is None:
         return None
     rng = Random()  # noqa: S311 - jitter, not secrets
     # A file is read once: who gives one wants no other.
-    on_policy = governing.take if settings.policy_file is None else None
+    on_policy = heard if settings.policy_file is None else None
     needed = not settings.companion
     return Knowledge(
         foundation.credentials, settings.namespace, clock, rng, on_policy, needed=needed

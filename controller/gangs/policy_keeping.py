@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 RETRY_SECONDS: Final = 2.0
 TAKEN: Final = "PolicyTaken"
 NOT_TAKEN: Final = "PolicyNotTaken"
+CANDIDATE_NOT_TRIED: Final = "CandidateNotTried"
 
 
 class _Meta(ObjectMeta, frozen=True, rename="camel"):
@@ -41,18 +42,26 @@ class Config(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
     @property
+    def candidate(self) -> str | None:
+        """What is only tried beside it."""
+        return (self.data or {}).get(names.CANDIDATE_KEY)
+
+    @property
     def text(self) -> str | None:
         """The policy in it."""
         return (self.data or {}).get(names.POLICY_KEY)
 
 
-class PolicyStatus(msgspec.Struct, frozen=True, rename="camel"):
+class PolicyStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What became of a policy, as its annotation says."""
 
     valid: bool
     revision: str
     """Of what is gone by: of this policy, or of the last good one."""
     fault: str = ""
+    candidate_revision: str = ""
+    """Of what is tried beside it."""
+    candidate_fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,17 @@ def judged(text: str, kept: str | None) -> Kept | Rejected:
     except BadPolicyError:
         revision = ""  # kept by an older version, which knew other words
     return Rejected(PolicyStatus(valid=False, revision=revision, fault=fault))
+
+
+def with_candidate(status: PolicyStatus, text: str | None) -> PolicyStatus:
+    """Say too what became of a candidate, if there is one."""
+    if text is None:
+        return status
+    try:
+        found = policy_source.read(f"key {names.CANDIDATE_KEY}", text)
+    except BadPolicyError as error:
+        return msgspec.structs.replace(status, candidate_fault=str(error))
+    return msgspec.structs.replace(status, candidate_revision=found.revision)
 
 
 class Telling(Protocol):
@@ -145,33 +165,49 @@ class PolicyKeeper:
         if isinstance(verdict, Kept) and kept != verdict.text:
             await self._patch(names.KEPT_POLICY_CONFIG, {"data": {names.POLICY_KEY: verdict.text}})
             _log.info("kept the policy of revision %s", verdict.status.revision)
-        told = msgspec.json.encode(verdict.status).decode()
-        if policy.metadata.annotations.get(names.POLICY_STATUS) != told:
+        status = with_candidate(verdict.status, policy.candidate)
+        told = msgspec.json.encode(status).decode()
+        before = policy.metadata.annotations.get(names.POLICY_STATUS)
+        if before != told:
             # Of this very text: a newer one is looked at next.
             metadata: JsonObject = {
                 "resourceVersion": policy.metadata.resource_version,
                 "annotations": {names.POLICY_STATUS: told},
             }
             await self._patch(names.POLICY_CONFIG, {"metadata": metadata})
-            self._say(policy, verdict.status)
+            self._say(policy, status, _read(before))
 
-    def _say(self, policy: Config, status: PolicyStatus) -> None:
+    def _say(self, policy: Config, status: PolicyStatus, before: PolicyStatus | None) -> None:
+        known = before.candidate_fault if before else ""
+        if status.candidate_fault not in ("", known):
+            self._tell(policy, CANDIDATE_NOT_TRIED, status.candidate_fault, warning=True)
+        if before is not None and _alone(before) == _alone(status):
+            return
         note = status.fault or f"gone by from now on, as revision {status.revision}"
         reason = TAKEN if status.valid else NOT_TAKEN
-        tell = Tell(
-            CONFIGMAPS,
-            names.POLICY_CONFIG,
-            policy.metadata.uid,
-            reason,
-            note,
-            warning=not status.valid,
-        )
-        self._voice.tell(tell, self._namespace, news=True)
+        self._tell(policy, reason, note, warning=not status.valid)
         if not status.valid:
             _log.error("%s; revision %s still holds", status.fault, status.revision or "built-in")
+
+    def _tell(self, policy: Config, reason: str, note: str, *, warning: bool) -> None:
+        uid = policy.metadata.uid
+        tell = Tell(CONFIGMAPS, names.POLICY_CONFIG, uid, reason, note, warning=warning)
+        self._voice.tell(tell, self._namespace, news=True)
 
     async def _config(self, name: str) -> Config:
         return await self._client.get(CONFIGMAPS, Config, name, self._namespace)
 
     async def _patch(self, name: str, body: JsonObject) -> None:
         await self._client.merge_patch(CONFIGMAPS, name, body, self._namespace)
+
+
+def _alone(status: PolicyStatus) -> PolicyStatus:
+    """Leave the candidate out of it."""
+    return msgspec.structs.replace(status, candidate_revision="", candidate_fault="")
+
+
+def _read(told: str | None) -> PolicyStatus | None:
+    try:
+        return msgspec.json.decode(told, type=PolicyStatus) if told else None
+    except msgspec.MsgspecError:
+        return None  # of another version; what became of it is said once more

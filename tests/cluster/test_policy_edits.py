@@ -82,6 +82,24 @@ async def test_a_good_policy_is_let_in_and_may_be_deleted(writer: Client) -> Non
     await writer.delete(CONFIGMAPS, names.POLICY_CONFIG, names.NAMESPACE)
 
 
+async def test_a_candidate_lets_in_what_it_would_refuse_and_says_so_in_the_log(
+    writer: Client, installed: Installed, space: str
+) -> None:
+    manifest = next(each.raw for each in EXAMPLES if each.path.endswith("disaggregated.yaml"))
+    tried = trying.asked(manifest, Submitter(namespace=space), None)
+    assert tried is not None
+    body = config("")
+    body["data"] = {names.POLICY_KEY: "", names.CANDIDATE_KEY: STRICT}
+    await writer.create(CONFIGMAPS, body, names.NAMESPACE)
+    replicas = range(installed.installation.settings.webhooks)
+    logs = [installed.installation.log(f"webhook-{i}") for i in replicas]
+    line = f"rule queue-gangs-are-sized, none to enforce, for a PodCliqueSet in namespace {space}"
+    async with asyncio.timeout(PATIENCE):
+        while not any(line in log.read_text() for log in logs):
+            assert await online(writer, tried) == ""
+            await asyncio.sleep(0.1)
+
+
 def offline(policy: Policy, tried: Tried) -> str:
     """Give what `penstock policy test` says to an object."""
     return verdicts.verdict(trying.judged(policy, KNOWN, tried)).message

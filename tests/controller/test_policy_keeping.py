@@ -10,6 +10,7 @@ import pytest
 from api import names
 from api.jsons import JsonObject
 from controller.gangs.policy_keeping import (
+    CANDIDATE_NOT_TRIED,
     NOT_TAKEN,
     TAKEN,
     Kept,
@@ -64,10 +65,16 @@ class Stand:
     keeper: PolicyKeeper
     voice: Voice
 
-    def says(self, text: str) -> None:
+    def says(self, text: str, candidate: str | None = None) -> None:
         """A person edits the policy."""
+        found = self.api.objects.get(POLICY, {}).get("metadata")
+        before = found.get("annotations") if isinstance(found, dict) else None
         metadata: JsonObject = {"name": names.POLICY_CONFIG, "uid": "u"}
-        self.api.put(POLICY, {"metadata": metadata, "data": {names.POLICY_KEY: text}})
+        metadata["annotations"] = before or {}
+        data: JsonObject = {names.POLICY_KEY: text}
+        if candidate is not None:
+            data[names.CANDIDATE_KEY] = candidate
+        self.api.put(POLICY, {"metadata": metadata, "data": data})
 
     def kept(self) -> object:
         data = self.api.objects[KEPT].get("data") or {}
@@ -151,3 +158,25 @@ async def test_a_policy_that_changes_meanwhile_is_not_told_what_became_of_anothe
         stand.api.before = lambda _: None
         await stand.keeper.look()
         assert not stand.status().valid
+
+
+async def test_a_candidate_is_never_kept_and_a_bad_one_is_told_of_alone() -> None:
+    async with keeping() as stand:
+        stand.says(GOOD, candidate="pods: {queue: tried}")
+        await stand.keeper.look()
+        good = stand.status()
+        assert (good.valid, good.candidate_fault) == (True, "")
+        assert good.candidate_revision not in ("", good.revision)
+        stand.says(GOOD, candidate=BAD)
+        for _ in range(2):
+            await stand.keeper.look()
+        status = stand.status()
+        assert (status.valid, status.revision) == (True, good.revision)
+        assert status.candidate_revision == ""
+        assert "key candidate.yaml: line 2: pods.queeu" in status.candidate_fault
+        assert stand.kept() == GOOD
+        assert [tell.reason for tell in stand.voice.told] == [TAKEN, CANDIDATE_NOT_TRIED]
+        stand.says(GOOD)
+        await stand.keeper.look()
+        assert stand.status() == PolicyStatus(valid=True, revision=good.revision)
+        assert len(stand.voice.told) == 2
