@@ -17,6 +17,7 @@ from controller.workloads.acting import Actor, Ident, ident, trouble
 from controller.workloads.caches import Caches
 from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
+from controller.workloads.settling import Settling
 from controller.workloads.speaking import CALM, Speaking
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
 from controller.workloads.story import statuses, telling
@@ -89,6 +90,7 @@ class Reconciler:
         self.voice = self._actor.voice
         self._refused: dict[Key, _Refused] = {}
         self._speaking = Speaking()
+        self._settling = Settling()
         self._rests = Rests(self.queue, clock)
         self._for_telling = asyncio.Semaphore(_TELLING_AT_ONCE)
         self._for_pods = asyncio.Semaphore(_PODS_AT_ONCE)
@@ -114,6 +116,7 @@ class Reconciler:
             self._refused.pop(key, None)
             self._rests.forget(key)
             self._speaking.forget(key)
+            self._settling.forget(key)
             # It may have gone while nobody looked, and have left what cannot go without us.
             self.queue.add((key[0], ""))
             return
@@ -124,6 +127,8 @@ class Reconciler:
             return
         # What the API server refuses is told of at once.
         loses = partial(statuses.loses_minimum, view)
+        if self._speaking.is_let(key):
+            self._settling.stood(key)
         silent = self._speaking.waits(key, begun, loses) and key not in self._refused
         if self._speaking.holds:
             self.queue.add_after(_LISTEN, CALM)
@@ -156,8 +161,12 @@ class Reconciler:
                 kept[ident(step)] = found
             elif isinstance(step, Again):
                 self.queue.add_after(key, (step.at - self._clock.now()).total_seconds())
+            elif isinstance(step, Say) and (left := self._settling.left(key, step, now)) > 0:
+                self.queue.add_after(key, left)
             elif not self._actor.is_done(step):
                 todo.append(step)
+        if not silent:
+            self._settling.keep(key, {ident(step) for step in steps})
         begun = self._clock.monotonic()
         busy = any(isinstance(step, Create | Remove) for step in todo)
         if not silent and not self._speaking.may(key, begun, busy=busy):
@@ -181,6 +190,8 @@ class Reconciler:
                     if isinstance(step, Say) and self._holdings.generation(key) != generation:
                         return  # people want something else by now, and come before old news
                     await self._actor.take(step, key[0])
+                if isinstance(step, Say):
+                    self._settling.said(key, step)
             except ApiError as error:
                 refused[ident(step)] = trouble(step, error)
 

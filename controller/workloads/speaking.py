@@ -16,8 +16,8 @@ from kube.objects import Key
 CALM: Final = 0.25  # without any work, and it is calm
 _QUIET: Final = 1.0  # between words about one set that is being made
 # Those who have waited so long are let speak, so many in each time that could have been calm.
-_LATE: Final = 3.0
-_FEW: Final = 2
+_LATE: Final = 10.0
+_FEW: Final = 1
 _LATEST: Final = 30.0  # and who has waited so long, in any case
 
 
@@ -35,6 +35,10 @@ class Speaking:
     def holds(self) -> bool:
         """Whether words of any set wait for others."""
         return bool(self._held)
+
+    def is_let(self, key: Key) -> bool:
+        """Tell whether words about a set have waited so long that they wait for nothing now."""
+        return key in self._let
 
     def waits(self, key: Key, now: float, is_pressing: Callable[[], bool] = lambda: False) -> bool:
         """Tell whether words about a set, if there are any, wait for others that are at work.

@@ -4,7 +4,8 @@ Every step can be repeated, and each prefix of a list of them can be where a pro
 look at the set finds what is left to do.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
@@ -50,12 +51,18 @@ class Remove:
 
 @dataclass(frozen=True)
 class Say:
-    """Write the status of an object: all that `workloads` says of it, in one apply."""
+    """Write the status of an object: all that `workloads` says of it, in one apply.
+
+    While its `words` still change, which are the status without its times, it may wait for
+    `patience` seconds.
+    """
 
     resource: Resource
     name: str
     uid: str
     status: JsonObject
+    words: Mapping[str, object] = field(default_factory=dict, compare=False)
+    patience: float = 0.0
 
 
 @dataclass(frozen=True)

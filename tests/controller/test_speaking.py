@@ -93,20 +93,23 @@ def test_of_two_that_work_in_turns_each_waits_for_the_other(speaking: Speaking) 
     assert not said(speaking, 10.1)
 
 
-def test_when_others_work_for_long_two_at_a_time_are_let_speak_in_their_turn(
+def test_when_others_work_for_long_one_at_a_time_is_let_speak_in_its_turn(
     speaking: Speaking,
 ) -> None:
-    names = [("space", str(each)) for each in range(6)]
+    names = [("space", str(each)) for each in range(4)]
     with speaking.working(OTHER, busy=True):
         for name in names:
             assert speaking.waits(name, 10.0)
-        assert speaking.let_speak(12.9) == []
-        assert speaking.let_speak(13.0) == names[:2]
-        assert [speaking.waits(name, 13.0) for name in names] == [False, False, *[True] * 4]
-        # Those who have spoken wait anew, behind the others.
-        assert speaking.waits(names[0], 13.1)
-        assert speaking.let_speak(13.25) == names[2:4]
-        assert speaking.let_speak(13.5) == names[2:4]
+        assert speaking.let_speak(19.9) == []
+        assert not speaking.is_let(names[0])
+        assert speaking.let_speak(20.0) == names[:1]
+        assert [speaking.is_let(name) for name in names] == [True, False, False, False]
+        assert [speaking.waits(name, 20.0) for name in names] == [False, True, True, True]
+        # Who has spoken waits anew, behind the others.
+        assert not speaking.is_let(names[0])
+        assert speaking.waits(names[0], 20.1)
+        assert speaking.let_speak(20.25) == names[1:2]
+        assert speaking.let_speak(20.5) == names[1:2]
 
 
 def test_however_many_wait_and_however_long_others_work_all_are_let_speak_in_the_end(
@@ -116,7 +119,7 @@ def test_however_many_wait_and_however_long_others_work_all_are_let_speak_in_the
     with speaking.working(OTHER, busy=True):
         for name in names:
             assert speaking.waits(name, 10.0)
-        assert len(speaking.let_speak(39.9)) == 2
+        assert len(speaking.let_speak(39.9)) == 1
         assert speaking.let_speak(40.0) == names
 
 

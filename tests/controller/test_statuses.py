@@ -14,7 +14,7 @@ from api.objects import condition_of, timestamp
 from api.podclique import PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus, StartupType
 from api.scalinggroup import PodCliqueScalingGroupStatus
-from controller.workloads.stepping import Again, Say
+from controller.workloads.stepping import Say
 from controller.workloads.story import statuses
 from controller.workloads.views import SetView, Trouble
 from kube.resources import PODCLIQUES, PODCLIQUESETS, SCALING_GROUPS
@@ -46,10 +46,6 @@ def said(view: SetView, now: datetime = NOW) -> Mapping[tuple[str, str], Say]:
     return {(step.resource.kind, step.name): step for step in found if isinstance(step, Say)}
 
 
-def again(view: SetView, now: datetime = NOW) -> list[datetime]:
-    return [s.at for s in statuses.steps(view, wanted(view), now) if isinstance(s, Again)]
-
-
 def heard(view: SetView, now: datetime = NOW) -> SetView:
     """The set after everything that is to be said was said."""
     cliques, groups, seen = dict(view.cliques), dict(view.groups), view
@@ -74,7 +70,6 @@ def test_what_was_said_is_not_said_again() -> None:
     for spec in (PAIR, GROUPED):
         view = heard(made(spec))
         assert said(view, LATER) == {}
-        assert again(view, LATER) == []
 
 
 def test_the_order_in_which_conditions_are_kept_says_nothing() -> None:
@@ -317,30 +312,40 @@ def test_gangs_are_told_of_in_the_set() -> None:
     assert (scheduled.reason, scheduled.message) == (names.REASON_INSUFFICIENT, "full")
 
 
-def test_what_is_in_flux_is_said_after_a_while_and_what_has_settled_at_once() -> None:
+def test_what_is_in_flux_may_wait_and_what_has_settled_may_not() -> None:
     view = heard(made(PAIR, "gated"))
-    soon = NOW + timedelta(seconds=1)
     moving = with_pods(view, "demo-0-prefill", "ready", "ready", "started")
-    assert said(moving, soon) == {}
-    assert again(moving, soon) == [NOW + timedelta(seconds=2)]
-    assert said(moving, NOW + timedelta(seconds=2))
+    assert said(moving)["PodClique", "demo-0-prefill"].patience == 10.0
     settled = with_pods(view, "demo-0-prefill", "ready", "ready", "ready")
-    assert [name for _, name in said(settled, soon)] == ["demo-0-prefill"]
+    assert said(settled)["PodClique", "demo-0-prefill"].patience == 0.0
 
 
-def test_what_was_made_a_moment_ago_is_not_spoken_of_before_it_settles() -> None:
-    spec = set_spec(clique("a", 1))
-    view = made(spec, "gated")
-    there = view.cliques["demo-0-a"]
-    fresh = msgspec.structs.replace(there.metadata, creation_timestamp=NOW)
-    view = replace(view, cliques={"demo-0-a": replace(there, metadata=fresh)})
-    assert ("PodClique", "demo-0-a") not in said(view, NOW)
-    assert again(view, NOW) == [NOW + timedelta(seconds=2)]
+def test_what_a_person_asked_for_of_a_clique_that_is_there_is_said_at_once() -> None:
+    view = heard(made(PAIR, "gated"))
+    there = view.cliques["demo-0-prefill"]
+    newer = msgspec.structs.replace(there.metadata, generation=there.metadata.generation + 1)
+    spec = there.spec.model_copy(update={"replicas": 4})
+    asked = replace(
+        view, cliques={**view.cliques, "demo-0-prefill": replace(there, metadata=newer, spec=spec)}
+    )
+    assert said(asked)["PodClique", "demo-0-prefill"].patience == 10.0
+    whole = with_pods(asked, "demo-0-prefill", *["gated"] * 4)
+    assert said(whole)["PodClique", "demo-0-prefill"].patience == 0.0
 
 
-def test_a_clock_that_is_behind_holds_nothing_up() -> None:
-    view = made(set_spec(clique("a", 1)), "gated")
-    assert ("PodCliqueSet", "demo") in said(view, NOW - timedelta(days=1))
+def test_a_minimum_that_is_lost_is_said_at_once() -> None:
+    view = heard(made(PAIR))
+    short = with_pods(view, "demo-0-prefill", "ready", "failed", "failed")
+    assert said(short)["PodClique", "demo-0-prefill"].patience == 0.0
+
+
+def test_words_are_the_same_at_any_time() -> None:
+    view = made(PAIR, "gated")
+    (first, then) = (said(view, at)["PodClique", "demo-0-prefill"] for at in (NOW, LATER))
+    assert first.status != then.status
+    assert first.words == then.words
+    other = said(with_pods(view, "demo-0-prefill", "ready", "ready", "gated"))
+    assert first.words != other["PodClique", "demo-0-prefill"].words
 
 
 def test_statuses_are_such_as_the_definitions_take() -> None:
@@ -352,11 +357,10 @@ def test_statuses_are_such_as_the_definitions_take() -> None:
 
 def test_a_set_has_settled_only_when_its_gangs_say_so_too() -> None:
     view = heard(made(PAIR, "gated"))
-    soon = NOW + timedelta(seconds=1)
     ready = made(PAIR).pods
     early = with_gang(replace(view, pods=ready), "demo-0", names.REASON_LIFTING)
-    assert ("PodCliqueSet", "demo") not in said(early, soon)
-    assert ("PodCliqueSet", "demo") in said(replace(view, pods=ready), soon)
+    assert said(early)["PodCliqueSet", "demo"].patience
+    assert not said(replace(view, pods=ready))["PodCliqueSet", "demo"].patience
 
 
 def test_a_minimum_that_is_lost_is_pressing_until_it_is_said() -> None:

@@ -1,13 +1,12 @@
 """The statuses of a set, its groups and its cliques, each said when it says something new. Pure.
 
-While things are in flux a status is written at most every two seconds, since it would be out of
-date in a moment anyway; when they have settled it is written at once. What makes people or other
-programs act is never held up.
+How long each may wait while it still changes is said with it: what has come to its end, or makes
+people or other programs act, is never held up.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final, TypeVar
 
 from api import names
@@ -19,7 +18,7 @@ from api.scalinggroup import ScalingGroupUpdate
 from api.streams import Meta
 from controller.voicing import Tell
 from controller.workloads import ordering
-from controller.workloads.stepping import Again, Say, Step
+from controller.workloads.stepping import Say, Step
 from controller.workloads.story import (
     clique_status,
     group_status,
@@ -38,7 +37,9 @@ from controller.workloads.wants import Wanted
 from kube.resources import PODCLIQUES, PODCLIQUESETS, SCALING_GROUPS, Resource
 
 LEFT_ALONE: Final = "ReconcileFailed"
-_FLUX: Final = timedelta(seconds=2)
+# Seconds for which a status may wait while it still changes: it is out of date in a moment.
+_PASSING: Final = 10.0
+_UPDATING: Final = 2.0  # an update is followed by people, and its deadline counts from what is said
 _URGENT: Final = frozenset(
     {names.GANG_TERMINATION, names.STARTUP_IMPOSSIBLE, names.TOPOLOGY_UNAVAILABLE}
 )
@@ -46,15 +47,7 @@ _URGENT: Final = frozenset(
 
 def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
     """Say what has changed since it was last said."""
-    speaker = _Speaker(view, wanted, now)
-    later: list[datetime] = []
-    for said in speaker.said():
-        if isinstance(said, Again):
-            later.append(said.at)
-        else:
-            yield said
-    if later:
-        yield Again(min(later))
+    return _Speaker(view, wanted, now).said()
 
 
 def loses_minimum(view: SetView) -> bool:
@@ -94,13 +87,13 @@ class _Speaker:
         self._stand = standing.stand(view, wanted, self._rollout.newest)
         self._terminations = terminating.conditions(view, wanted)
 
-    def said(self) -> Iterator[Say | Again]:
+    def said(self) -> Iterator[Say]:
         """Give what is to be written, the narrowest objects first."""
         yield from self._cliques()
         yield from self._groups()
         yield from self._set()
 
-    def _cliques(self) -> Iterator[Say | Again]:
+    def _cliques(self) -> Iterator[Say]:
         for name, want in self._wanted.cliques.items():
             there = self._view.cliques.get(name)
             if there is None or there.metadata.deletion_timestamp is not None:
@@ -120,7 +113,7 @@ class _Speaker:
             )
             yield from news(PODCLIQUES, there.metadata, there.status, status, self._now)
 
-    def _groups(self) -> Iterator[Say | Again]:
+    def _groups(self) -> Iterator[Say]:
         for want in self._wanted.groups:
             there = self._view.groups.get(want.name)
             if there is None or there.metadata.deletion_timestamp is not None:
@@ -137,7 +130,7 @@ class _Speaker:
             )
             yield from news(SCALING_GROUPS, there.metadata, there.status, status, self._now)
 
-    def _set(self) -> Iterator[Say | Again]:
+    def _set(self) -> Iterator[Say]:
         view = self._view
         trouble = ordering.order_trouble(view, self._wanted)
         wait = waits.of_set(view, self._wanted, self._stand, trouble)
@@ -172,37 +165,47 @@ def _ended(update: U | None) -> U | None:
     return update if update is not None and update.update_ended_at is not None else None
 
 
-def news(
-    resource: Resource, meta: Meta, before: S, status: S, now: datetime
-) -> Iterator[Say | Again]:
-    """Say the status if it is news, or say when to look again if that can wait."""
+def news(resource: Resource, meta: Meta, before: S, status: S, now: datetime) -> Iterator[Say]:
+    """Say the status if it is news."""
     if status is before:
-        return
-    due = _written(meta, before) + _FLUX
-    if now < due <= now + _FLUX and not _pressing(before, status):
-        yield Again(due)
         return
     body = status.model_dump(mode="json", by_alias=True, exclude_none=True)
     last = body.get("lastOperation")
     if isinstance(last, dict):
         last["lastUpdateTime"] = timestamp(now)
-    yield Say(resource, meta.name, meta.uid, body)
+    yield Say(resource, meta.name, meta.uid, body, _words(status), _patience(before, status))
 
 
-def _written(meta: Meta, before: Status) -> datetime:
-    """When the status was last written; an object without one was made then."""
-    if before.last_operation is not None:
-        try:
-            return datetime.fromisoformat(before.last_operation.last_update_time)
-        except ValueError:
-            return datetime.min.replace(tzinfo=UTC)
-    return meta.creation_timestamp or datetime.min.replace(tzinfo=UTC)
+def _words(status: Status) -> Mapping[str, object]:
+    """Give what a status says, whenever it began to."""
+    last = status.last_operation
+    return {
+        **vars(status),
+        "conditions": [(c.type, c.status, c.reason, c.message) for c in status.conditions],
+        "last_errors": [(e.code, e.description) for e in status.last_errors],
+        "last_operation": last and (last.type, last.state, last.description),
+    }
+
+
+def _patience(before: S, status: S) -> float:
+    if _pressing(before, status):
+        return 0.0
+    known, new = vars(before), vars(status)
+    return _PASSING if known["update_progress"] == new["update_progress"] else _UPDATING
 
 
 def _pressing(before: Status, status: Status) -> bool:
     """Whether what a status says cannot wait: it will stay so, or somebody is to act on it."""
     last = status.last_operation
     if last is not None and last.state is OperationState.SUCCEEDED and _gangs_run(status):
+        return True
+    if before.observed_generation and before.observed_generation != status.observed_generation:
+        return True  # what somebody asked for since it was made is there
+    if {error.code for error in before.last_errors} != {error.code for error in status.last_errors}:
+        return True
+    breach = names.MIN_AVAILABLE_BREACHED
+    had, has = (condition_of(each.conditions, breach) for each in (before, status))
+    if had and has and (had.status, has.status) == ("False", "True"):
         return True
     return any(
         (condition_of(before.conditions, kind) is None)
