@@ -8,7 +8,7 @@ from typing import Final
 
 from api import names
 from api.jsons import JsonObject
-from api.podgang import PodGangStatus
+from api.podgang import Phase, PodGangStatus
 from api.reservation import State
 from api.streams import Custom
 from controller.gangs import companion as beside
@@ -31,6 +31,9 @@ PASSING: Final = frozenset(
     {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
 )
 LASTS_SECONDS: Final = 3.0
+STARTING_SECONDS: Final = 1.0  # pods that were bound run in a moment, mostly
+EACH_SECONDS: Final = 0.1  # what passes of many gangs at once may take longer, by so much for each
+LONGEST_SECONDS: Final = 15.0
 REWORDED_SECONDS: Final = 0.5  # and other words for the same are written together
 # How many pods of a gang are still to come, or to be bound, changes with each of them. While many
 # gangs start, telling that takes the API server's time from starting them.
@@ -62,11 +65,13 @@ class Announcer:
         self._story = Storyteller(clock, self.voice.tell)
         self._since: dict[Key, tuple[str, float]] = {}
         self._reworded: dict[Key, float] = {}
+        self._passing: set[Key] = set()
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a gang that is gone."""
         self._since.pop(key, None)
         self._reworded.pop(key, None)
+        self._passing.discard(key)
         self._story.forget(key)
 
     async def report(self, view: GangView, step: Wait | Place, refusal: NoFit | str | None) -> None:
@@ -105,17 +110,31 @@ class Announcer:
         before = self._since.get(key)
         if before is None or before[0] != reason:
             self._since[key] = before = (reason, now)
-        left = before[1] + LASTS_SECONDS - now
-        if reason not in PASSING or left <= 0:
+        left = before[1] + self._passes_in(key, reason, status.phase) - now
+        if left <= 0:
+            self._passing.discard(key)
             return True
+        self._passing.add(key)
         self._told.later(key, left)
         return False
+
+    def _passes_in(self, key: Key, reason: str, phase: Phase) -> float:
+        """For how many seconds this may be what passes by."""
+        if reason in PASSING:
+            return self._slower(key, LASTS_SECONDS)
+        starts = reason == names.REASON_BOUND and phase is not Phase.RUNNING
+        return STARTING_SECONDS if starts else 0.0
+
+    def _slower(self, key: Key, seconds: float) -> float:
+        """Give more time to what passes by while it does so of many gangs."""
+        others = len(self._passing) - (key in self._passing)
+        return min(LONGEST_SECONDS, seconds + EACH_SECONDS * others)
 
     def _retold(self, key: Key, status: PodGangStatus) -> bool:
         """Whether the same is to be said in other words now: not anew for each pod of many."""
         now = self._clock.monotonic()
         passes = status.conditions[0].reason in PASSING
-        wait = RECOUNTED_SECONDS if passes else REWORDED_SECONDS
+        wait = self._slower(key, RECOUNTED_SECONDS) if passes else REWORDED_SECONDS
         left = self._reworded.setdefault(key, now) + wait - now
         if left <= 0:
             del self._reworded[key]
