@@ -12,7 +12,10 @@ from controller.workloads.acting import Ident, ident
 from controller.workloads.stepping import Say
 from kube.objects import Key
 
-STOOD: Final = 1.0  # seconds
+# Seconds, and so much more for each other set that has something to say.
+STOOD: Final = 1.0
+EACH: Final = 0.1
+LONGEST: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Settling:
         elif before.words != say.words:
             before = _Held(say.words, before.first, now)
         held[ident(say)] = before
-        return min(before.since + STOOD, before.first + say.patience) - now
+        stood = min(LONGEST, STOOD + EACH * (len(self._held) - 1))
+        return min(before.since + stood, before.first + say.patience) - now
 
     def stood(self, key: Key) -> None:
         """Have what is said of a set next wait no longer."""

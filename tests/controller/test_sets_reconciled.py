@@ -13,7 +13,7 @@ from api.jsons import Json, JsonObject
 from controller.voicing import Tell
 from controller.workloads.caches import Caches, caches
 from controller.workloads.reconciling import TOO_LARGE, Reconciler
-from controller.workloads.settling import STOOD
+from controller.workloads.settling import LONGEST
 from controller.workloads.views import Choices
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
 from tests.support.chance import dice
@@ -255,7 +255,7 @@ async def test_a_set_is_spoken_of_when_no_other_is_being_made_any_more(scene: Sc
     assert STATUS not in await scene.look()
     scene.clock.skip(0.3)
     assert STATUS not in await scene.look(), "it has something to say, that may yet change"
-    scene.clock.skip(STOOD)
+    scene.clock.skip(LONGEST)
     assert STATUS in await scene.look()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from controller.workloads.acting import ident
-from controller.workloads.settling import STOOD, Settling
+from controller.workloads.settling import EACH, STOOD, Settling
 from controller.workloads.stepping import Say
 from kube.resources import PODCLIQUES
 
@@ -62,3 +62,14 @@ def test_what_waited_for_others_for_long_is_not_kept_waiting_again(settling: Set
     assert settling.left(KEY, words(1), 10.0) == 0.0
     settling.keep(KEY, {ident(words(1))})
     assert settling.left(KEY, words(2), 10.0) == STOOD
+
+
+def test_the_more_sets_have_something_to_say_the_longer_it_must_have_stood(
+    settling: Settling,
+) -> None:
+    for number in range(10):
+        settling.left(("space", f"other-{number}"), words(1), 0.0)
+    assert settling.left(KEY, words(1), 0.0) == STOOD + 10 * EACH
+    for number in range(10):
+        settling.forget(("space", f"other-{number}"))
+    assert settling.left(KEY, words(1), 0.0) == STOOD
