@@ -17,4 +17,6 @@ class Finding:
     @property
     def told(self) -> Problem:
         """The problem as its author reads it, with the rule that they can ask about."""
-        return Problem(self.problem.path, f"{self.problem.message} (policy rule {self.rule})")
+        return Problem(
+            self.problem.path, f"{self.problem.message} (policy rule {self.rule})", self.rule
+        )

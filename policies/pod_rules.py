@@ -1,7 +1,7 @@
 """The rules for a gang's pod: what it must say of its gang, and what keeps it from waiting."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +12,7 @@ from policies.known import Known
 from policies.pod_claims import Claim
 from policies.policy import Policy
 from policies.problems import Problem
+from policies.rules import Rule, found
 
 COUNT: Final = re.compile("[1-9][0-9]{0,8}")
 
@@ -34,15 +35,12 @@ class Case:
         return self.policy.ours(self.claim.scheduler)
 
 
-Rule = Callable[[Case], Iterator[Problem]]
-
-
 def check(case: Case) -> list[Problem]:
     """Apply every rule, so that all problems are seen at once.
 
     Another scheduler's gangs are held against nothing of ours.
     """
-    return [problem for rule in RULES for problem in rule(case)] if case.is_ours else []
+    return found(RULES, case) if case.is_ours else []
 
 
 def gang_is_named(case: Case) -> Iterator[Problem]:
@@ -176,15 +174,15 @@ def topology_is_known(case: Case) -> Iterator[Problem]:
 
 TOPOLOGY_LABELS: Final = (names.TOPOLOGY_LABEL, names.TOPOLOGY_LEVEL_LABEL)
 
-RULES: Final[tuple[Rule, ...]] = (
-    gang_is_named,
-    plain_gang_has_a_name_for_objects,
-    plain_gang_has_a_size,
-    counts_are_positive,
-    waits_for_its_node,
-    can_be_pinned,
-    gates_are_a_list,
-    topology_is_known,
+RULES: Final[tuple[Rule[Case], ...]] = (
+    Rule(gang_is_named),
+    Rule(plain_gang_has_a_name_for_objects),
+    Rule(plain_gang_has_a_size),
+    Rule(counts_are_positive),
+    Rule(waits_for_its_node),
+    Rule(can_be_pinned),
+    Rule(gates_are_a_list),
+    Rule(topology_is_known),
 )
 
 

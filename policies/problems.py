@@ -1,7 +1,7 @@
 """What a rule reports: where in the object, what is wrong, and how to mend it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from typing_extensions import override
@@ -19,6 +19,8 @@ class Problem:
 
     path: str
     message: str
+    rule: str = field(default="", compare=False)
+    """The rule that found it, where that is known; what is wrong is the same by any name."""
 
     @override
     def __str__(self) -> str:

@@ -11,8 +11,9 @@ from policies.answers import Answer, Code, Refuse
 from policies.known import Known
 from policies.policy import Policy
 from policies.switching import ALL_ON, Switches, judge_of
-from webhook import review
-from webhook.metrics import Decision, Metrics, PathMetrics
+from webhook import faults, review
+from webhook.heard import Hear, Heard
+from webhook.metrics import Decision, Metrics
 from webhook.review import Review, Unanswerable, Unfit
 from webhook.routes import Route
 from webhook.shadowing import Shadow
@@ -61,11 +62,16 @@ class Answering:
         self._turnstile = Turnstile(clock)
         self._now = now
         self._shadow: Shadow | None = None
+        self._hear: Hear = _hear_nothing
         self.clock: Final = clock
 
     def try_beside(self, shadow: Shadow) -> None:
         """Have a candidate for the policy tried on what is answered."""
         self._shadow = shadow
+
+    def tell(self, hear: Hear) -> None:
+        """Have somebody told of every answer to a review, right before it is given."""
+        self._hear = hear
 
     def rejected(self, route: Route, reply: Reply) -> Reply:
         """Count a reply to what never came to be read as a review, and give it back."""
@@ -81,9 +87,25 @@ class Answering:
             if isinstance(asked, Unanswerable):
                 meters.count("", Decision.MALFORMED, dry_run=False)
                 return Reply(400, asked.message.encode(errors="replace"))
-            answer, decision = self._judged_in_time(route, asked, span.until, meters)
+            # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
+            policy = self._policy()
+            answer, decision = self._judged_in_time(route, asked, span.until, policy)
             written = review.write(asked.uid, answer)
             meters.count(asked.asked.operation, decision, dry_run=asked.dry_run)
+            now = self.clock()
+            self._hear(
+                Heard(
+                    route.path,
+                    asked,
+                    answer,
+                    decision,
+                    policy,
+                    now - span.begun,
+                    len(body),
+                    is_late=now > span.until,
+                    is_judged_again=route.is_judged_again,
+                )
+            )
             return Reply(200, written, "application/json")
         finally:
             now = self.clock()
@@ -93,8 +115,9 @@ class Answering:
             meters.in_flight.dec()
 
     def _judged_in_time(
-        self, route: Route, asked: Review, until: float, meters: PathMetrics
+        self, route: Route, asked: Review, until: float, policy: Policy
     ) -> tuple[Answer, Decision]:
+        meters = self._metrics.of(route.path)
         if not self._turnstile.enter(until):
             meters.shed.inc()
             return route.crowded, Decision.SHED
@@ -102,10 +125,12 @@ class Answering:
             request = asked.request(self._now() if self._now is not None else None)
             if isinstance(request, Unfit):
                 return Refuse(Code.INVALID, request.message), Decision.REFUSE
-            return self._judged(route, request, meters)
-        except Exception:  # the edge: whatever a rule does, the API server gets an answer
+            return self._judged(route, request, policy)
+        except Exception as error:  # noqa: BLE001 - the edge: the API server gets an answer
             operation, kind = asked.asked.operation, asked.asked.kind.kind
-            LOG.exception("judging a %s of kind %s failed", operation, kind)
+            LOG.error(  # noqa: TRY400 - the words of an error may be somebody's secret
+                "judging a %s of kind %s failed: %s", operation, kind, faults.traced(error)
+            )
             meters.faults.inc()
             message = (
                 f"Penstock failed to judge this {kind or 'object'}: a fault of its own, "
@@ -115,14 +140,11 @@ class Answering:
         finally:
             self._turnstile.leave()
 
-    def _judged(
-        self, route: Route, request: Request, meters: PathMetrics
-    ) -> tuple[Answer, Decision]:
+    def _judged(self, route: Route, request: Request, policy: Policy) -> tuple[Answer, Decision]:
         if not route.concerns(request):
-            meters.strays.inc()
+            self._metrics.of(route.path).strays.inc()
         judge = judge_of(route.judge, self._switches)
-        # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
-        answer = judge(self._policy(), self._known, request)
+        answer = judge(policy, self._known, request)
         if self._shadow is not None and route.patches:
             # Of the two calls about a set this is the one with all of it.
             self._shadow.note(judge, request, answer)
@@ -132,3 +154,7 @@ class Answering:
             # What it would write is of no use here: it was written before, or it never is.
             answer = replace(answer, patch=())
         return answer, Decision.ALLOW
+
+
+def _hear_nothing(_heard: Heard) -> None:
+    return

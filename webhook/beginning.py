@@ -7,7 +7,7 @@ line by a process that ends.
 import asyncio
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -22,7 +22,7 @@ from kube.resources import CONFIGMAPS
 from kube.startup import StartupFailure, preflight
 from policies import policy_source
 from policies.policy_source import BUILT_IN_SOURCE, BadPolicyError, Source
-from webhook import knowledge
+from webhook import audit_making, knowledge
 from webhook.settings import Settings
 
 LOG: Final = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ class Foundation:
 
     source: Source
     credentials: Credentials | None
+    audit_secret: bytes = field(default=b"", repr=False, compare=False)
 
 
 class _ConfigMap(msgspec.Struct):
@@ -43,12 +44,13 @@ class _ConfigMap(msgspec.Struct):
 def lay(settings: Settings, clock: Clock) -> Foundation:
     """Look at all there must be; raises StartupFailure with the line to end with."""
     try:
+        secret = audit_making.secret_of(settings)
         written = _from_file(settings)
         if settings.no_cluster:
-            return Foundation(written or BUILT_IN_SOURCE, None)
+            return Foundation(written or BUILT_IN_SOURCE, None, secret)
         found = accounts.load(settings.kubeconfig, clock, os.environ)
         stored = asyncio.run(_look(settings, found, clock))
-        return Foundation(written or stored, found)
+        return Foundation(written or stored, found, secret)
     except BadPolicyError as error:
         raise StartupFailure(exits.BAD_POLICY, str(error)) from error
     except BadCredentials as error:

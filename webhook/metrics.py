@@ -58,7 +58,8 @@ class Metrics:
     """All of them, in a registry of their own."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._registry = registry = CollectorRegistry()
+        self.registry: Final = CollectorRegistry()
+        registry = self.registry
         ProcessCollector(registry=registry)
         self.requests: Final = Counter(
             f"{PREFIX}requests",
@@ -150,4 +151,4 @@ class Metrics:
 
     def written(self) -> bytes:
         """Write all of them in Prometheus' text format."""
-        return prometheus_client.generate_latest(self._registry)
+        return prometheus_client.generate_latest(self.registry)

@@ -58,6 +58,8 @@ class Unfit:
 
 class _Kind(msgspec.Struct):
     kind: str = ""
+    group: str = ""
+    version: str = ""
 
 
 class _Resource(msgspec.Struct):
@@ -67,6 +69,9 @@ class _Resource(msgspec.Struct):
 class _UserInfo(msgspec.Struct):
     username: str = ""
     groups: tuple[str, ...] | None = None
+    uid: str = ""
+    # Only its keys are looked at.
+    extra: dict[str, msgspec.Raw] | None = None
 
 
 # An object's fields, each still bytes.

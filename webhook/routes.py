@@ -33,6 +33,8 @@ class Route:
     concerns: Callable[[Request], bool]
     crowded: Answer
     patches: bool = False
+    is_judged_again: bool = False
+    """Whether another path judges the same request the same way after this one."""
 
 
 def _about(kind: str) -> Callable[[Request], bool]:
@@ -73,6 +75,7 @@ ROUTES: Final = (
         _about("PodCliqueSet"),
         _TRY_AGAIN,
         patches=True,
+        is_judged_again=True,
     ),
     Route(
         "/validate/podcliquesets", podcliqueset_admission.judge, _about("PodCliqueSet"), _TRY_AGAIN

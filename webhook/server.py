@@ -21,8 +21,9 @@ from api import names
 from kube.clock import Clock
 from policies.known import NOTHING
 from policies.switching import Switches
-from webhook import peers, serving, tls
+from webhook import audit_making, peers, serving, tls
 from webhook.answering import Answering
+from webhook.audit_metrics import AuditMetrics
 from webhook.background import Background
 from webhook.beginning import Foundation
 from webhook.governing import Governing
@@ -112,6 +113,13 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._check = SelfCheck(self._address, contexts, clock)
         self._background = Background([])
         self._metrics = Metrics(PATHS)
+        self._auditing = audit_making.make(
+            settings,
+            foundation.audit_secret,
+            AuditMetrics(self._metrics.registry),
+            clock,
+            foundation.credentials,
+        )
         self._governing = Governing(foundation.source, settings.namespace, self._metrics)
         self._knowledge = _knowledge_of(foundation, settings, clock, self._heard)
         known = self._knowledge or NOTHING
@@ -159,6 +167,8 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         switches = Switches(self._settings.feature_gates, self._settings.companion)
         answering = Answering(policy, known, self._metrics, self.clock, self._now, switches)
         answering.try_beside(self._shadow)
+        if self._auditing is not None:
+            answering.tell(self._auditing.journal.note)
         app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
         # What is there now stays: looking through it for garbage would make some reviews wait for
         # tens of milliseconds, and make copies of memory that worker and master share.
@@ -172,13 +182,19 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         duties = [self._check.run]
         if self._knowledge is not None:
             duties.append(self._knowledge.run)
+        if self._auditing is not None:
+            self._auditing.journal.start()
+            if self._auditing.duty is not None:
+                duties.append(self._auditing.duty)
         self._background = Background(duties)
         self._background.start()
         self._shadow.start()
 
     def stop_working(self) -> None:
-        """End all of it again."""
+        """End all of it again; the last lines of the audit log are written first."""
         self._shadow.stop()
+        if self._auditing is not None:
+            self._auditing.journal.stop(audit_making.STOP_SECONDS)
         self._background.stop()
 
     def _heard(self, data: Mapping[str, str] | None) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import socket
 import ssl
 import sys
 from collections.abc import Sequence
@@ -50,6 +51,12 @@ class Settings:
     log_level: str
     feature_gates: Features
     companion: bool
+    audit_dir: Path | None
+    audit_stdout: bool
+    audit_key: Path | None
+    audit_mib: int
+    audit_admitted: bool
+    audit_replica: str
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,6 +81,7 @@ def parse(arguments: Sequence[str]) -> Settings:
     _add_tls(parser)
     _add_cluster(parser)
     _add_switches(parser)
+    _add_audit(parser)
     given = parser.parse_args(arguments)
     if bool(given.client_ca) != bool(given.client_name):
         parser.error(
@@ -165,6 +173,40 @@ def _add_switches(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_audit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--audit-dir", type=Path, metavar="DIR", help="keep the audit log in files in this folder"
+    )
+    parser.add_argument(
+        "--audit-stdout", action="store_true", help="write the audit log to standard output"
+    )
+    parser.add_argument(
+        "--audit-key",
+        type=Path,
+        metavar="FILE",
+        help="at least 32 random bytes that all replicas share, to sign the log and for its tags "
+        "(default: made for this process)",
+    )
+    parser.add_argument(
+        "--audit-mib",
+        type=_mebibytes,
+        default=200,
+        metavar="MIB",
+        help="how much --audit-dir may hold; the oldest goes (%(default)s)",
+    )
+    parser.add_argument(
+        "--audit-admitted",
+        action="store_true",
+        help="have records of what was let in without a word, too",
+    )
+    parser.add_argument(
+        "--audit-replica",
+        default=socket.gethostname(),
+        metavar="NAME",
+        help="what this replica is called in the log (default: the host's name)",
+    )
+
+
 def terms(settings: Settings) -> Terms:
     """Give what is asked of clients' TLS."""
     oldest = ssl.TLSVersion.TLSv1_2 if settings.tls_min == "1.2" else ssl.TLSVersion.TLSv1_3
@@ -177,6 +219,10 @@ def _port(text: str) -> int:
 
 def _threads(text: str) -> int:
     return _whole(text, 1, 256)
+
+
+def _mebibytes(text: str) -> int:
+    return _whole(text, 1, 1_000_000)
 
 
 def _whole(text: str, low: int, high: int) -> int:

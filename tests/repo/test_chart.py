@@ -65,6 +65,7 @@ def test_the_webhook_may_do_exactly_this(outside: Objects) -> None:
             READ,
             f"{names.POLICY_CONFIG} {names.KEPT_POLICY_CONFIG} {names.CAPACITY_CONFIG}",
         ),
+        ("events.k8s.io", "events", "create", ""),
     )
 
 

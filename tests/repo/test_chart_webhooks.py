@@ -70,7 +70,7 @@ def test_each_answers_at_its_path_and_fails_as_it_should(
     assert found["clientConfig"] == {"url": f"{URL}{path}"}
     assert (found["failurePolicy"], found["timeoutSeconds"]) == (policy, seconds)
     # Other served versions come too; and what writes nothing may be asked in a dry run.
-    assert (found["matchPolicy"], found["sideEffects"]) == ("Equivalent", "None")
+    assert (found["matchPolicy"], found["sideEffects"]) == ("Equivalent", "NoneOnDryRun")
     assert found["admissionReviewVersions"] == ["v1"]
 
 

@@ -1,3 +1,4 @@
+import socket
 import ssl
 from pathlib import Path
 
@@ -29,6 +30,12 @@ def test_flags_become_settings_with_defaults() -> None:
         log_level="info",
         feature_gates=Features(),
         companion=False,
+        audit_dir=None,
+        audit_stdout=False,
+        audit_key=None,
+        audit_mib=200,
+        audit_admitted=False,
+        audit_replica=socket.gethostname(),
     )
 
 
