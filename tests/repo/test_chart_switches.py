@@ -54,7 +54,7 @@ def test_without_the_grove_kinds_pods_of_sets_are_left_alone_and_others_gated(
     off = render(NO_SETS)
     assert bound(off) == bound(outside)
     assert webhooks(off, "Mutating") == ["podcliquesets", "pods"]
-    assert webhooks(off, "Validating") == ["podcliquesets", "clustertopologybindings"]
+    assert webhooks(off, "Validating") == ["podcliquesets", "clustertopologybindings", "policy"]
     assert "!('grove.io/podgang' in" in conditions(off)
     assert "!('grove.io/podgang' in" in claims(off)
     assert "!('grove.io/podgang' in" not in conditions(outside) + claims(outside)
@@ -80,7 +80,7 @@ def test_a_companion_leaves_sets_to_whoever_makes_them(outside: Objects, render:
     beside = render(*COMPANION)
     brought = {name for kind, name in beside if kind == "CustomResourceDefinition"}
     assert brought == {"reservations.penstock.dev"}
-    assert webhooks(beside, "Validating") == []
+    assert webhooks(beside, "Validating") == ["policy"]  # which is nobody's set
     assert webhooks(beside, "Mutating") == ["pods"]
     assert ("ServiceAccount", names.WORKLOADS_ACCOUNT) in beside
     assert not any(name == names.WORKLOADS_ACCOUNT and "Role" in kind for kind, name in beside)
