@@ -106,6 +106,43 @@ POLICY_COMMANDS: Final = (
     ),
 )
 
+AUDIT_COMMANDS: Final = (
+    Entry(
+        "query",
+        "penstock.audit.cli:query",
+        "Show who was refused what, and why.",
+        (
+            "penstock audit query --dir audit/ --namespace team-a --since 2h",
+            "penstock audit query --dir audit/ --user anna --rule queue-gangs-are-sized",
+            "penstock audit query --dir audit/ --decision shed --since 7d -o json",
+        ),
+    ),
+    Entry(
+        "explain",
+        "penstock.audit.cli:explain",
+        "Show one record, and what today's policy makes of it.",
+        (
+            "penstock audit explain --dir audit/ ID",
+            "penstock audit explain --dir audit/ --policy policy.yaml ID",
+        ),
+    ),
+    Entry(
+        "top",
+        "penstock.audit.cli:top",
+        "Count refusals by rule, namespace and user.",
+        ("penstock audit top --dir audit/ --since 7d", "penstock audit top --dir audit/ -o json"),
+    ),
+    Entry(
+        "verify",
+        "penstock.audit.cli:verify",
+        "Tell whether the log is as it was written.",
+        (
+            "penstock audit verify --dir audit/ --key audit.key",
+            "penstock audit verify --dir audit/ -o json",
+        ),
+    ),
+)
+
 COMMANDS: Final = (
     Entry(
         "demo",
@@ -164,6 +201,19 @@ app.add_typer(
         ),
     ),
     name="policy",
+)
+
+
+app.add_typer(
+    group(
+        "The audit log: who was refused what, and whether it is still as it was written.",
+        AUDIT_COMMANDS,
+        (
+            "penstock audit query --dir audit/ --namespace team-a --since 2h",
+            "penstock audit verify --dir audit/ --key audit.key",
+        ),
+    ),
+    name="audit",
 )
 
 
