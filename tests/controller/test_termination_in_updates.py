@@ -135,10 +135,13 @@ def test_statuses_count_the_replicas_and_copies_that_there_are() -> None:
     fleet = Fleet.running(spec_of(*GROUPED, groups=(GROUP,), replicas=2))
     (group,) = {g.status.replicas for g in fleet.view.groups.values()}
     assert (fleet.view.status.replicas, group) == (2, 3)
-    gone = {k: c for k, c in fleet.view.cliques.items() if not k.startswith("demo-1-")}
-    fleet.view = replace(fleet.view, cliques=gone)
-    seen = heard(fleet.view, fleet.now + timedelta(hours=1))
-    assert seen.status.replicas == 1
+    left = {k: c for k, c in fleet.view.cliques.items() if not k.startswith("demo-1-")}
+    begun = replace(fleet.view, cliques=left)
+    seen = heard(begun, fleet.now + timedelta(hours=1))
+    assert seen.status.replicas == 2, "its group is there"
     assert {name: g.status.replicas for name, g in seen.groups.items()} == {
         "demo-0-engine": 3, "demo-1-engine": 0,
     }  # fmt: skip
+    groups = {"demo-0-engine": fleet.view.groups["demo-0-engine"]}
+    seen = heard(replace(begun, groups=groups), fleet.now + timedelta(hours=1))
+    assert seen.status.replicas == 1

@@ -45,7 +45,7 @@ class Copies:
 class Replica:
     """One replica of the set."""
 
-    there: bool  # any of its cliques is there
+    there: bool  # any of its cliques or groups is there
     available: bool
     updated: bool
 
@@ -82,6 +82,8 @@ def stand(view: SetView, wanted: Wanted, newest: Mapping[str, str]) -> Stand:
     short: dict[int, set[str]] = defaultdict(set)
     behind: dict[int, set[str]] = defaultdict(set)
     for group in wanted.groups:
+        if group.name in view.groups:
+            begun.add(group.replica)
         minimum = min(group.template.min_available, group.copies)
         if groups[group.name].available < minimum:
             short[group.replica].add(group.name)
