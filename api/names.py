@@ -62,6 +62,7 @@ GANG_MINIMUM_LABEL: Final = "penstock.dev/gang-min-available"
 QUEUE_LABEL: Final = "penstock.dev/queue"
 # KAI's word for the same, which its manifests already have.
 KAI_QUEUE_LABEL: Final = "kai.scheduler/queue"
+QUEUE_LABELS: Final = (QUEUE_LABEL, KAI_QUEUE_LABEL)
 TOPOLOGY_LABEL: Final = "penstock.dev/topology"
 TOPOLOGY_LEVEL_LABEL: Final = "penstock.dev/topology-level"
 # On the PodGang of a plain gang: the index of each pod it refers to. Only gangs writes it.

@@ -58,7 +58,7 @@ BARE: Final = frozenset(
 )
 LABELS: Final = frozenset(
     (
-        *standing.LABELS,
+        *names.QUEUE_LABELS,
         *(names.GANG_LABEL, names.GANG_SIZE_LABEL, names.GANG_MINIMUM_LABEL, names.PODGANG_LABEL),
         *(names.TOPOLOGY_LABEL, names.TOPOLOGY_LEVEL_LABEL),
     )

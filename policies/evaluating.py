@@ -6,7 +6,15 @@ from datetime import datetime
 from typing import Final
 
 from api.jsons import JsonObject
-from policies import expression_checks, gang_sizes, globs, pod_checks, queue_rules, standing
+from policies import (
+    expression_checks,
+    gang_sizes,
+    globs,
+    pod_checks,
+    queue_rules,
+    reading,
+    standing,
+)
 from policies.admission import User
 from policies.expression_checks import Gang
 from policies.expression_view import PodSeen, SetSeen
@@ -87,6 +95,8 @@ def _of_queue(
 ) -> Iterator[tuple[str, Problem]]:
     for problem in standing.queue_is_open(policy, subject.namespace, there):
         yield QUEUE_OPEN, problem
+    for problem in standing.queue_is_one(there, _labels(subject)) if policy.queues else ():
+        yield QUEUE_OPEN, problem
     if subject.user is not None:
         for problem in standing.submitter_may(there, subject.user):
             yield QUEUE_SUBMITTER, problem
@@ -96,6 +106,12 @@ def _of_queue(
         for rule in queue_rules.RULES:
             for problem in rule.check(stood):
                 yield QUEUE_PREFIX + rule.name.replace("_", "-"), problem
+
+
+def _labels(subject: Subject) -> Iterator[tuple[str, JsonObject]]:
+    yield "metadata.labels", subject.labels
+    for clique in subject.set.cliques if subject.set is not None else ():
+        yield f"{clique.path}.labels", reading.mapping(clique.raw.get("labels"))
 
 
 def _is_for(exemption: Exemption, subject: Subject) -> bool:

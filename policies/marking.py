@@ -10,7 +10,7 @@ from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
-from policies import gating, syntax
+from policies import gating, mutating, syntax
 from policies.pod_claims import Claim
 from policies.pod_rules import Case
 
@@ -66,10 +66,10 @@ def readiness_gate(case: Case) -> Iterator[JsonObject]:
 
 
 def queue(case: Case) -> Iterator[JsonObject]:
-    """Name the policy's queue where the pod names none."""
-    default = case.policy.pods.queue
-    if default and not case.claim.labels.get(names.QUEUE_LABEL):
-        yield _label(names.QUEUE_LABEL, default)
+    """Name the queue that is meant where the pod names none, in whichever word."""
+    named = any(case.claim.labels.get(key) for key in names.QUEUE_LABELS)
+    if case.queue and not named:
+        yield _label(names.QUEUE_LABEL, case.queue)
 
 
 def topology(case: Case) -> Iterator[JsonObject]:
@@ -126,7 +126,10 @@ REMARKS: Final[tuple[Remark, ...]] = (
 
 def _wants_readiness_gate(case: Case) -> bool:
     asked = case.claim.annotations.get(names.READINESS_GATE_ANNOTATION)
-    return asked == "true" if asked in SWITCH else case.policy.pods.readiness_gate
+    if asked in SWITCH:
+        return asked == "true"
+    given = mutating.of_queue(case.policy, case.queue)
+    return case.policy.pods.readiness_gate or any(each.readiness_gate for each in given)
 
 
 def _waits_for_others(case: Case) -> bool:

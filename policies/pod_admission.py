@@ -2,13 +2,22 @@
 
 from dataclasses import replace
 
-from policies import evaluating, marking, pod_claims, pod_rules, reading
+from api.jsons import JsonObject
+from policies import (
+    evaluating,
+    marking,
+    mutating,
+    pod_claims,
+    pod_rules,
+    reading,
+    standing,
+)
 from policies.admission import Operation, Request, astray
 from policies.answers import Allow, Answer, invalid
 from policies.evaluating import Subject
 from policies.findings import Finding
 from policies.known import Known
-from policies.pod_claims import Bystander
+from policies.pod_claims import Bystander, Claim
 from policies.pod_rules import Case
 from policies.policy import Policy
 from policies.problems import Problem
@@ -26,13 +35,31 @@ def judge(policy: Policy, known: Known, request: Request, *, awaited: bool = Fal
         return Allow()
     if isinstance(claim, Problem):
         return invalid("Pod", [claim])
-    case = Case(claim, policy, known, awaited)
+    queue = standing.of(policy, namespace_of(request), {**claim.labels}).name or policy.pods.queue
+    case = Case(claim, policy, known, awaited, queue)
+    given: tuple[JsonObject, ...] = ()
+    if claim.is_plain and case.is_ours:
+        # What a set's pods are given, its template was.
+        filled = mutating.to_plain_pod(policy, queue, request.object)
+        request, given = replace(request, object=filled.object), filled.patch
+        case = replace(case, claim=_read_again(claim, filled.object))
     findings = _findings(case, request)
     found = [*pod_rules.check(case), *evaluating.enforced(findings)]
     if found:
         return replace(invalid("Pod", found), findings=findings)
     warnings = (*evaluating.warned(findings), *marking.warnings(case))
-    return Allow(marking.patch(case), warnings, findings)
+    return Allow(given + marking.patch(case), warnings, findings)
+
+
+def _read_again(claim: Claim, filled: JsonObject) -> Claim:
+    again = pod_claims.read(filled)
+    return again if isinstance(again, Claim) else claim
+
+
+def namespace_of(request: Request) -> str:
+    """Give where the pod is to be."""
+    metadata = reading.mapping(reading.mapping(request.object).get("metadata"))
+    return request.namespace or reading.text(metadata.get("namespace")) or ""
 
 
 def _findings(case: Case, request: Request) -> tuple[Finding, ...]:
@@ -41,7 +68,7 @@ def _findings(case: Case, request: Request) -> tuple[Finding, ...]:
         return ()
     metadata = reading.mapping(reading.mapping(request.object).get("metadata"))
     subject = Subject(
-        request.namespace or reading.text(metadata.get("namespace")) or "",
+        namespace_of(request),
         request.name or reading.text(metadata.get("name")) or "",
         reading.mapping(metadata.get("labels")),
         (("spec", case.claim.spec),),

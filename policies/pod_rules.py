@@ -28,6 +28,8 @@ class Case:
     policy: Policy
     known: Known
     awaited: bool = False
+    queue: str = ""
+    """The queue that is meant, if one is."""
 
     @property
     def is_ours(self) -> bool:

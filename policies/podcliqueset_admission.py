@@ -7,6 +7,7 @@ from api.jsons import JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from policies import (
     evaluating,
+    mutating,
     parsing,
     podcliqueset_defaults,
     podcliqueset_view,
@@ -18,6 +19,7 @@ from policies import (
 from policies.admission import Operation, Request, User, astray, is_leaving
 from policies.answers import Allow, Answer
 from policies.evaluating import Subject
+from policies.filling import Filled
 from policies.findings import Finding
 from policies.known import Known
 from policies.podcliqueset_case import Case
@@ -37,8 +39,8 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
     if request.operation is Operation.UPDATE and is_leaving(request.object):
         # Its finalizers must be able to go, whatever is wrong with it.
         return Allow()
-    filled = podcliqueset_defaults.defaulted(request.object)
     is_new = request.operation is Operation.CREATE
+    filled = _filled(policy, request, is_new=is_new)
     patch = filled.patch + (podcliqueset_defaults.holding(request.object) if is_new else ())
     case = Case(podcliqueset_view.view(filled.object), policy, known, is_new)
     old, before = None, request.old_object
@@ -70,11 +72,25 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
     return replace(answer, findings=tuple(findings)) if findings else answer
 
 
+def _filled(policy: Policy, request: Request, *, is_new: bool) -> Filled:
+    """Fill in what Kubernetes and Grove have for everybody, and then what the policy gives."""
+    done = podcliqueset_defaults.defaulted(request.object or {})
+    old = None if is_new else podcliqueset_defaults.defaulted(request.old_object or {}).object
+    given = mutating.to_set(policy, namespace_of(request, done.object), done.object, old)
+    return Filled(given.object, done.patch + given.patch)
+
+
+def namespace_of(request: Request, raw: JsonObject) -> str:
+    """Give where the object is, or is to be."""
+    metadata = reading.mapping(raw.get("metadata"))
+    return request.namespace or reading.text(metadata.get("namespace")) or ""
+
+
 def findings_of(raw: JsonObject, case: Case, request: Request) -> list[Finding]:
     """Hold a set against what the cluster's owners ask of sets."""
     metadata = reading.mapping(raw.get("metadata"))
     subject = Subject(
-        request.namespace or reading.text(metadata.get("namespace")) or "",
+        namespace_of(request, raw),
         case.set.name or "",
         reading.mapping(metadata.get("labels")),
         tuple((clique.pod_path, clique.pod) for clique in case.set.cliques),

@@ -9,6 +9,7 @@ from api import names
 from api.models import LongName
 from policies import syntax
 from policies.policy_checks import MOST_CHECKS, MOST_EXPRESSIONS, Exemption, PodCheck
+from policies.policy_mutations import MOST_MUTATIONS, Mutation
 from policies.policy_queues import MOST_QUEUES, Mode, PolicyModel, Queue
 
 API_VERSION: Final = "policy.penstock.dev/v1"
@@ -87,12 +88,14 @@ class Policy(PolicyModel):
     ] = "allow"
     queues: Annotated[list[Queue], Field(max_length=MOST_QUEUES)] = []
     rules: Annotated[list[PodCheck], Field(max_length=MOST_CHECKS)] = []
+    mutations: Annotated[list[Mutation], Field(max_length=MOST_MUTATIONS)] = []
     exemptions: Annotated[list[Exemption], Field(max_length=MOST_CHECKS)] = []
 
     @model_validator(mode="after")
     def _names_are_told_apart(self) -> Self:
         _no_two("queues", "name", [queue.name for queue in self.queues])
         _no_two("rules", "id", [rule.id for rule in self.rules])
+        _no_two("mutations", "id", [mutation.id for mutation in self.mutations])
         _no_two("exemptions", "id", [exemption.id for exemption in self.exemptions])
         return self
 

@@ -40,10 +40,15 @@ def _exemptions(policy: Policy, now: datetime) -> Iterator[Fault]:
 def _rules(policy: Policy) -> Iterator[Fault]:
     # Without queues the label stands for itself.
     queues = [queue.name for queue in policy.queues]
-    for i, rule in enumerate(policy.rules if queues else ()):
-        for j, pattern in enumerate(rule.queues):
-            if not any(globs.any_matches([pattern], name) for name in ("", *queues)):
-                yield fault(("rules", i, "queues", j), f"no queue is called {pattern!r}")
+    narrowed: dict[str, list[list[str]]] = {
+        "rules": [rule.queues for rule in policy.rules],
+        "mutations": [mutation.queues for mutation in policy.mutations],
+    }
+    for what, lists in narrowed.items() if queues else ():
+        for i, patterns in enumerate(lists):
+            for j, pattern in enumerate(patterns):
+                if not any(globs.any_matches([pattern], name) for name in ("", *queues)):
+                    yield fault((what, i, "queues", j), f"no queue is called {pattern!r}")
 
 
 def _queues(policy: Policy) -> Iterator[Fault]:

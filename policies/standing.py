@@ -1,6 +1,6 @@
 """In which queue a gang stands, and whether it may."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,6 @@ from policies.policy import Policy
 from policies.policy_queues import Queue, Submitters
 from policies.problems import Problem, choice
 
-LABELS: Final = (names.QUEUE_LABEL, names.KAI_QUEUE_LABEL)
 _ACCOUNT: Final = "system:serviceaccount:"
 
 
@@ -23,17 +22,19 @@ class Standing:
     queue: Queue | None
     name: str
     path: str
+    is_default: bool = False
+    """Whether nobody has named it."""
 
 
 def of(policy: Policy, namespace: str, labels: JsonObject) -> Standing:
     """Find the queue: the one that is named, or else the namespace's default."""
-    for key in LABELS:
+    for key in names.QUEUE_LABELS:
         written = reading.text(labels.get(key))
         if written:
             named = next((each for each in policy.queues if each.name == written), None)
             return Standing(named, written, f"metadata.labels[{key}]")
     default = next((q for q in policy.queues if q.default and q.has(namespace)), None)
-    return Standing(default, default.name if default else "", "metadata.namespace")
+    return Standing(default, default.name if default else "", "metadata.namespace", is_default=True)
 
 
 def queue_is_open(policy: Policy, namespace: str, standing: Standing) -> Iterator[Problem]:
@@ -56,6 +57,18 @@ def queue_is_open(policy: Policy, namespace: str, standing: Standing) -> Iterato
             f"{said} namespace {namespace!r}; name one in the label {names.QUEUE_LABEL}"
             f"{choice(usable)}",
         )
+
+
+def queue_is_one(standing: Standing, labels: Iterable[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    """Refuse labels of the object, or of what it makes, that name yet another queue."""
+    for path, there in labels:
+        for key in names.QUEUE_LABELS:
+            written = reading.text(there.get(key))
+            if written and written != standing.name:
+                meant = f"in queue {standing.name!r}" if standing.name else "in no queue"
+                yield Problem(
+                    f"{path}[{key}]", f"names queue {written!r}, and all of this stands {meant}"
+                )
 
 
 def submitter_may(standing: Standing, user: User) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from api.streams import Pod
 from controller.workloads.making.pods import LONG_LIFE, SHORTEST_LIFE
 from controller.workloads.stepping import Again, Change, Create, Remove
 from controller.workloads.views import Choices
-from kube.resources import PODCLIQUES, PODS, SCALING_GROUPS
+from kube.resources import PODCLIQUES, PODCLIQUESETS, PODS, SCALING_GROUPS
 from tests.support.sets import clique, set_spec
 from tests.support.worlds import World
 
@@ -193,6 +193,17 @@ def test_neither_can_whoever_writes_on_the_podclique() -> None:
     assert part(world.of(PODCLIQUES)["demo-0-a"], "metadata", "labels")[
         "grove.io/podgang"
     ] == "demo-0"  # fmt: skip
+
+
+def test_pods_stand_in_the_queue_of_their_set_and_in_no_other() -> None:
+    labels: JsonObject = {names.QUEUE_LABEL: "chat", names.KAI_QUEUE_LABEL: "chat"}
+    forged: JsonObject = {"labels": {names.QUEUE_LABEL: "lab", "team": "a"}}
+    world = World(set_spec(clique("a", 1) | forged))
+    world.patch(PODCLIQUESETS, "demo", {"metadata": {"labels": labels}})
+    world.settle()
+    made = part(the_pod(world), "metadata", "labels")
+    assert {key: made[key] for key in labels} == labels
+    assert made["team"] == "a"
 
 
 def test_the_sets_priority_is_its_pods_unless_they_have_their_own() -> None:

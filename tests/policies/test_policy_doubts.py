@@ -28,6 +28,10 @@ def doubts(text: str) -> list[str]:
         (EXEMPTION % ("2026-04-02T00:00:00Z", "queue-open"), "is more than 90 days away"),
         (EXEMPTION % ("2026-01-02T00:00:00Z", "queue-opem"), "rules[0]: no rule is called"),
         (QUEUE % "" + IMAGES % ", queues: [b]", "line 2: rules[0].queues[0]: no queue is called"),
+        (
+            QUEUE % "" + "mutations: [{id: m, queues: [a, b], startup: gate}]",
+            "line 2: mutations[0].queues[1]: no queue is called",
+        ),
         (QUEUE % ", schedulers: [x]", "queues[0].schedulers[0]: 'x' is not among the schedulers"),
         (
             "queues:\n- {name: a, namespaces: [x], default: true}\n"

@@ -182,10 +182,13 @@ class _Making:
         # What a pod is to gangs follows from where its clique stands, not from what is written on
         # the clique, which more people may change.
         copied = there.metadata.labels.items()
+        # They stand in the queue that their set was judged in.
+        of_set = self._view.metadata.labels
         return {
             **{key: text for key, text in copied if not membership.is_forbidden_label(key)},
             **belonging.labels_of_clique(self._view.metadata.name, clique),
             names.PODCLIQUE_LABEL: clique.name,
+            **{key: of_set[key] for key in names.QUEUE_LABELS if of_set.get(key)},
         }
 
     @property
