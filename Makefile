@@ -19,7 +19,7 @@ ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds vectors binaries lint test test-fast test-long rolls chaos soak demo demo-down
+.PHONY: help setup lock crds schema vectors binaries lint test test-fast test-long rolls chaos soak demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,9 @@ lock: ## Resolve dependencies again into the hash-pinned requirements files (nee
 crds: $(STAMP) ## Write the CustomResourceDefinitions from the models in api/
 	@$(BIN)/python -m api crds
 
+schema: $(STAMP) ## Write the policy's JSON Schema from the models in policies/
+	@$(BIN)/python -m policies schema
+
 vectors: ## Ask Kubernetes' own code again what pods take of a node (needs Go)
 	@cd tests/vectors/pods && go run . >../pod_requests.json.new && mv ../pod_requests.json.new ../pod_requests.json
 
@@ -57,7 +60,7 @@ lint: $(STAMP) ## Run formatter, linter, type checker and import contracts
 	@echo "» ruff" && $(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet .
 	@echo "» mypy" && $(BIN)/mypy
 	@echo "» import contracts" && $(BIN)/lint-imports
-	@echo "» generated files" && $(BIN)/python -m api crds --check
+	@echo "» generated files" && $(BIN)/python -m api crds --check && $(BIN)/python -m policies schema --check
 
 test: $(STAMP) lint binaries ## Run everything that must pass: linters, unit tests and cluster tests
 	@rm -f .coverage .coverage.*

@@ -28,6 +28,7 @@ _CASES: Final = {"lowerAscii": _LOWER, "upperAscii": _UPPER}
 _OVER_LISTS: Final[dict[str, Callable[[list[int]], int]]] = {"sum": sum, "min": min, "max": max}
 _METHODS: Final = frozenset({*_TESTS, *_CASES, *_OVER_LISTS, "size"})
 _ALONE: Final = frozenset({"size", "int", "string", "quantity"})
+NAMES: Final = _METHODS | _ALONE
 _PLAIN: Final = "there are no regular expressions here, since they may take for ever; like() takes "
 
 
