@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -17,6 +18,7 @@ from controller.workloads.acting import Actor, Ident, ident, trouble
 from controller.workloads.caches import Caches
 from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
+from controller.workloads.lanes import Lane
 from controller.workloads.settling import Settling
 from controller.workloads.speaking import CALM, Speaking
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
@@ -34,7 +36,7 @@ _log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 32  # requests under way for one set
 # And for all, so that a large one does not keep the others waiting. Without its PodGangs and
-# PodCliques nobody can tell a set whether there is room for it, so they wait behind nothing else.
+# PodCliques nobody can tell a set whether there is room for it, so pods make way for them.
 _TELLING: Final = frozenset({PODGANGS, PODCLIQUES, SCALING_GROUPS})
 _TELLING_AT_ONCE: Final = 32
 _PODS_AT_ONCE: Final = 32
@@ -93,7 +95,7 @@ class Reconciler:
         self._settling = Settling()
         self._rests = Rests(self.queue, clock)
         self._for_telling = asyncio.Semaphore(_TELLING_AT_ONCE)
-        self._for_pods = asyncio.Semaphore(_PODS_AT_ONCE)
+        self._for_pods = Lane(_PODS_AT_ONCE)
         self._for_others = asyncio.Semaphore(_OTHERS_AT_ONCE)
         self._holdings = Holdings(caches, self._rests.wake)
 
@@ -202,11 +204,18 @@ class Reconciler:
             await pace.all_of([partial(one, step) for step in batch], AT_ONCE)
         return refused
 
-    def _room_for(self, step: Step) -> asyncio.Semaphore:
+    @asynccontextmanager
+    async def _room_for(self, step: Step) -> AsyncIterator[None]:
         if isinstance(step, Create) and step.resource in _TELLING:
-            return self._for_telling
-        of_pods = isinstance(step, Create | Remove) and step.resource is PODS
-        return self._for_pods if of_pods else self._for_others
+            with self._for_pods.giving_way():
+                async with self._for_telling:
+                    yield
+        elif isinstance(step, Create | Remove) and step.resource is PODS:
+            async with self._for_pods.turn():
+                yield
+        else:
+            async with self._for_others:
+                yield
 
     def _remember(
         self,
