@@ -112,7 +112,7 @@ AUDIT_COMMANDS: Final = (
         "penstock.audit.cli:query",
         "Show who was refused what, and why.",
         (
-            "penstock audit query --dir audit/ --namespace team-a --since 2h",
+            "penstock audit query --namespace team-a --since 2h",
             "penstock audit query --dir audit/ --user anna --rule queue-gangs-are-sized",
             "penstock audit query --dir audit/ --decision shed --since 7d -o json",
         ),
@@ -130,15 +130,15 @@ AUDIT_COMMANDS: Final = (
         "top",
         "penstock.audit.cli:top",
         "Count refusals by rule, namespace and user.",
-        ("penstock audit top --dir audit/ --since 7d", "penstock audit top --dir audit/ -o json"),
+        ("penstock audit top --since 7d", "penstock audit top --dir audit/ -o json"),
     ),
     Entry(
         "verify",
         "penstock.audit.cli:verify",
         "Tell whether the log is as it was written.",
         (
-            "penstock audit verify --dir audit/ --key audit.key",
-            "penstock audit verify --dir audit/ -o json",
+            "penstock audit verify --key audit.key",
+            "penstock audit verify --dir audit/ --key audit.key -o json",
         ),
     ),
 )

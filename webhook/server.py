@@ -183,9 +183,8 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         if self._knowledge is not None:
             duties.append(self._knowledge.run)
         if self._auditing is not None:
-            self._auditing.journal.start()
-            if self._auditing.duty is not None:
-                duties.append(self._auditing.duty)
+            self._auditing.start()
+            duties += self._auditing.duties
         self._background = Background(duties)
         self._background.start()
         self._shadow.start()
@@ -194,7 +193,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         """End all of it again; the last lines of the audit log are written first."""
         self._shadow.stop()
         if self._auditing is not None:
-            self._auditing.journal.stop(audit_making.STOP_SECONDS)
+            self._auditing.stop()
         self._background.stop()
 
     def _heard(self, data: Mapping[str, str] | None) -> None:

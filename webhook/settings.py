@@ -57,6 +57,10 @@ class Settings:
     audit_mib: int
     audit_admitted: bool
     audit_replica: str
+    audit_port: int | None
+    audit_peer: tuple[tuple[str, int], ...]
+    audit_client_ca: Path | None
+    audit_client_name: tuple[str, ...]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -82,12 +86,28 @@ def parse(arguments: Sequence[str]) -> Settings:
     _add_cluster(parser)
     _add_switches(parser)
     _add_audit(parser)
+    _add_audit_api(parser)
     given = parser.parse_args(arguments)
     if bool(given.client_ca) != bool(given.client_name):
         parser.error(
             "--client-ca and --client-name go together: an authority vouches for many clients"
         )
-    return Settings(**{**vars(given), "client_name": tuple(given.client_name)})
+    _see_to_audit(parser, given)
+    several = ("client_name", "audit_client_name", "audit_peer")
+    return Settings(**{**vars(given), **{name: tuple(getattr(given, name)) for name in several}})
+
+
+def _see_to_audit(parser: argparse.ArgumentParser, given: argparse.Namespace) -> None:
+    if given.audit_port is not None and given.audit_dir is None:
+        parser.error("--audit-port serves what is in --audit-dir: give that too")
+    if given.audit_peer and given.audit_key is None:
+        parser.error(
+            "--audit-peer needs --audit-key: replicas know each other by the key they share"
+        )
+    if bool(given.audit_client_ca) != bool(given.audit_client_name):
+        parser.error("--audit-client-ca and --audit-client-name go together")
+    if given.audit_client_ca is not None and not given.audit_client_ca.is_file():
+        parser.error(f"--audit-client-ca {given.audit_client_ca} is not there")
 
 
 def _add_serving(parser: argparse.ArgumentParser) -> None:
@@ -207,6 +227,34 @@ def _add_audit(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_audit_api(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--audit-port", type=_port, help="serve the audit log to API servers; 0 takes a free one"
+    )
+    parser.add_argument(
+        "--audit-peer",
+        type=_address,
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="where other replicas serve theirs; a name may stand for all, and this one among them",
+    )
+    parser.add_argument(
+        "--audit-client-ca",
+        type=Path,
+        metavar="FILE",
+        help="by which authority API servers are known that pass on what is asked "
+        "(default: what the cluster says of its front proxy)",
+    )
+    parser.add_argument(
+        "--audit-client-name",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="and by which name; may be repeated",
+    )
+
+
 def terms(settings: Settings) -> Terms:
     """Give what is asked of clients' TLS."""
     oldest = ssl.TLSVersion.TLSv1_2 if settings.tls_min == "1.2" else ssl.TLSVersion.TLSv1_3
@@ -215,6 +263,13 @@ def terms(settings: Settings) -> Terms:
 
 def _port(text: str) -> int:
     return _whole(text, 0, 65535)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host:
+        raise argparse.ArgumentTypeError(f"must be HOST:PORT, got {text!r}")
+    return host, _port(port)
 
 
 def _threads(text: str) -> int:

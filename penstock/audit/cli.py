@@ -1,8 +1,9 @@
 """`penstock audit query`, `explain`, `top` and `verify`."""
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,9 +15,12 @@ import typer
 from api import exits
 from certs import seals
 from certs.seals import Signer
+from kube import credentials
+from kube.client import Client
 from kube.clock import SystemClock
 from penstock.audit import logs, reports
-from penstock.audit.logs import BadLogError, Log
+from penstock.audit.logs import BadLogError, Gathered, Log
+from penstock.lab.cli import run_to_end
 from penstock.policy import files
 from penstock.policy.files import BadFileError
 from policies import audit_reading, audit_verifying
@@ -26,6 +30,8 @@ from policies.audit_verifying import Trust
 from policies.known import NOTHING
 from policies.policy import Policy
 from policies.policy_source import BadPolicyError
+
+Logs = Sequence[Log]
 
 _AGO: Final = re.compile(r"(\d{1,6})([smhd])", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -41,8 +47,15 @@ class Output(StrEnum):
 
 Folders = Annotated[
     list[Path] | None,
-    typer.Option("--dir", help="A folder with the log of a replica, or with such folders."),
+    typer.Option(
+        "--dir",
+        help="A folder with the log of a replica, or with such folders (default: ask the cluster).",
+    ),
 ]
+Kubeconfig = Annotated[
+    Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
+]
+Context = Annotated[str | None, typer.Option(help="Which context of the kubeconfig.")]
 Form = Annotated[Output, typer.Option("--output", "-o", help="How to write results.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only of this namespace.")]
 Whose = Annotated[str, typer.Option("--user", "-u", help="Only what this user asked for.")]
@@ -65,6 +78,8 @@ def query(  # noqa: PLR0913  (each is a flag)
     ] = "",
     limit: Annotated[int, typer.Option(min=0, help="Only the last so many; 0 for all.")] = 100,
     output: Form = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Show records of the audit log, the oldest first: who asked for what, and what was wrong.
 
@@ -72,7 +87,11 @@ def query(  # noqa: PLR0913  (each is a flag)
     """
     with _complaining("query"):
         wanted = Wanted(namespace, user, rule, decision, name, _since(since))
-        found = [each for each in _entries(_logs(folders)) if wanted.takes(each.record)]
+        found = [
+            each
+            for each in _entries(_logs(folders, kubeconfig, context))
+            if wanted.takes(each.record)
+        ]
     found = sorted(found, key=lambda each: each.record.ts)[-limit:]
     if output is Output.JSON:
         typer.echo(reports.json({"records": [*map(reports.entry_json, found)]}))
@@ -89,6 +108,8 @@ def explain(
         Path | None, typer.Option(help="Today's policy, or its ConfigMap's manifest.")
     ] = None,
     output: Form = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Show one record, and what a policy makes of what is kept of its object.
 
@@ -97,7 +118,11 @@ def explain(
     """
     with _complaining("explain"):
         by = files.policy(policy).policy if policy is not None else Policy()
-        found = [each for each in _entries(_logs(folders)) if each.record.audit_id == audit_id]
+        found = [
+            each
+            for each in _entries(_logs(folders, kubeconfig, context))
+            if each.record.audit_id == audit_id
+        ]
     if not found:
         typer.echo(f"penstock audit explain: there is no record {audit_id}", err=True)
         sys.exit(exits.UNEXPECTED)
@@ -112,7 +137,7 @@ def explain(
             typer.echo(reports.anew_text(anew))
 
 
-def top(
+def top(  # noqa: PLR0913  (each is a flag)
     *,
     folders: Folders = None,
     namespace: Namespace = "",
@@ -120,6 +145,8 @@ def top(
     rule: Rule = "",
     since: Since = "",
     output: Form = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Count what was noted by decision, rule, namespace and user.
 
@@ -127,7 +154,9 @@ def top(
     """
     with _complaining("top"):
         wanted = Wanted(namespace, user, rule, since=_since(since))
-        segments = [segment for log in _logs(folders) for segment in log.segments]
+        segments = [
+            segment for log in _logs(folders, kubeconfig, context) for segment in log.segments
+        ]
         found = audit_reading.top(segments, wanted)
     typer.echo(
         reports.json(reports.top_json(found)) if output is Output.JSON else reports.top_text(found)
@@ -145,6 +174,8 @@ def verify(
         typer.Option(help="A public key, in hex, whose signatures count; repeatable."),
     ] = None,
     output: Form = Output.TEXT,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
 ) -> None:
     """Tell whether the log is whole: no line changed, taken out, moved, and none cut off its end.
 
@@ -155,7 +186,7 @@ def verify(
         trust = Trust(seals.is_signed, _trusted(key, public or []))
         found = [
             (log.replica, audit_verifying.verify(log.segments, log.head, trust))
-            for log in _logs(folders)
+            for log in _logs(folders, kubeconfig, context)
         ]
     whole = all(report.is_whole for _, report in found)
     if output is Output.JSON:
@@ -167,13 +198,25 @@ def verify(
     sys.exit(exits.OK if whole else exits.UNEXPECTED)
 
 
-def _logs(folders: list[Path] | None) -> list[Log]:
-    if not folders:
-        raise BadLogError("say where the log is: --dir FOLDER")
-    return logs.read(folders)
+def _logs(folders: list[Path] | None, kubeconfig: Path | None, context: str | None) -> Logs:
+    if folders:
+        return logs.read(folders)
+
+    async def work() -> Gathered:
+        clock = SystemClock()
+        found = credentials.load(kubeconfig, context, clock, os.environ)
+        async with Client(found, "audit", clock) as client:
+            return await logs.gather(client)
+
+    gathered = run_to_end("audit", work())
+    for replica in gathered.unreachable:
+        typer.echo(f"penstock audit: {replica} does not answer; its log is missing here", err=True)
+    if not gathered.logs:
+        raise BadLogError("no replica of the webhook has an audit log")
+    return gathered.logs
 
 
-def _entries(found: list[Log]) -> Iterator[Entry]:
+def _entries(found: Logs) -> Iterator[Entry]:
     for log in found:
         yield from audit_reading.entries(log.segments)
 

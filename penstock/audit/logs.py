@@ -1,13 +1,19 @@
-"""Audit logs out of folders: of one replica, or a folder of such folders."""
+"""Audit logs out of folders, or of all replicas in a cluster through its API server."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
+import msgspec
+
+from kube.client import Client
+from kube.errors import NotFound
 from policies import audit_chain
 from policies.audit_chain import Head
 from policies.audit_verifying import Segment
-from webhook import audit_files
+from webhook import audit_api, audit_files
+from webhook.audit_api import AuditLog, AuditLogs
 
 
 class BadLogError(Exception):
@@ -50,3 +56,36 @@ def _log(folder: Path) -> Log:
         except FileNotFoundError:
             continue  # made room for another just now
     return Log(folder.name, segments, head)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The logs of a cluster's replicas, and those replicas that did not answer."""
+
+    logs: Sequence[Log]
+    unreachable: Sequence[str]
+
+
+async def gather(client: Client) -> Gathered:
+    """Read the logs of all replicas through the API server, which asks whether we may."""
+    try:
+        text = await client.raw_get(audit_api.LOGS)
+    except NotFound as error:
+        raise BadLogError(
+            f"this cluster serves no {audit_api.GROUP}: read files with --dir"
+        ) from error
+    listed = msgspec.json.decode(text, type=AuditLogs)
+    found = [await _fetched(client, each) for each in listed.items]
+    return Gathered([log for log in found if log.segments], listed.unreachable)
+
+
+async def _fetched(client: Client, log: AuditLog) -> Log:
+    replica = log.metadata.name
+    segments = []
+    for file in log.files:
+        path = f"{audit_api.LOGS}/{quote(replica, safe='')}?file={quote(file.name)}"
+        try:
+            segments.append(Segment(file.name, await client.raw_get(path)))
+        except NotFound:
+            continue  # made room for another just now
+    return Log(replica, segments, audit_chain.read_head(log.head.encode()))

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import hashlib
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -210,6 +211,9 @@ async def _write_credentials(layout: Layout, cluster: dict[str, object], person:
     """Give the keeper a token to start from, and everyone a kubeconfig around their own."""
     text = await account.ApiCluster(person).token(KUBELET_ACCOUNT, tokens.KUBELET_SECONDS)
     projected.project(layout.token_directory(KUBELET_ACCOUNT), {"token": text.encode()})
+    if not layout.audit_key.exists():
+        # Kept as long as the lab: by another key the same text would have another tag.
+        kubeconfigs.write_private(layout.audit_key, secrets.token_hex(32))
     for each in (*ACCOUNTS, KUBELET_ACCOUNT):
         content = kubeconfigs.render(cluster, each, layout.token(each))
         kubeconfigs.write_private(layout.kubeconfig(each), content)

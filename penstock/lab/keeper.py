@@ -155,7 +155,9 @@ def command_line(layout: Layout, settings: Settings, name: str, port: int) -> Se
     if kind == "webhook":
         address = ("--host", LOOPBACK, "--port", str(port))
         serving = ("--tls-dir", str(layout.tls), "--drain-seconds", DRAIN_SECONDS)
-        return supervision.module_command("webhook", *address, *serving, *access)
+        audit = ("--audit-dir", str(layout.audit / name), "--audit-replica", name)
+        key = ("--audit-key", str(layout.audit_key))
+        return supervision.module_command("webhook", *address, *serving, *audit, *key, *access)
     if kind == "gangs":
         access += ["--webhook-host", LOOPBACK, "--webhook-addresses", str(layout.addresses)]
         access += ["--trust-wait", TRUST_SECONDS]

@@ -112,6 +112,16 @@ class Layout:
         return self.root / "tls"
 
     @property
+    def audit(self) -> Path:
+        """Return where each webhook keeps its audit log, in a folder of its name."""
+        return self.root / "audit"
+
+    @property
+    def audit_key(self) -> Path:
+        """Return the key that webhooks share for their audit logs."""
+        return self.root / "audit.key"
+
+    @property
     def addresses(self) -> Path:
         """Return the file with the address of each ready webhook, one a line."""
         return self.root / "webhooks"

@@ -19,6 +19,7 @@ import psutil
 
 from api.jsons import JsonObject
 from tests.bench.harness import Budget, Row, report
+from tests.bench.webhook_audit import added
 from tests.bench.webhook_followed import followed
 from tests.bench.webhook_load import (
     Connection,
@@ -226,6 +227,7 @@ def measure(plan: Plan) -> list[Row]:
         rows.append(Row(what, ours.memory(), "MiB", bare.memory(), Budget(90)))
     rows += _memories(plan)
     rows += worst()
+    rows += added()
     for processes, threads in SPLITS if plan.splits else ():
         rows += _split(processes, threads, plan)
     return rows

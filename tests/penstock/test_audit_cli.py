@@ -162,7 +162,6 @@ def test_a_log_that_is_not_is_found_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("query",), "say where the log is: --dir FOLDER"),
         (("verify", "--dir", "nowhere"), "nowhere cannot be read"),
         (("top", "--dir", "{}"), "there is no audit log in"),
         (("query", "--dir", "{}", "--since", "soon"), "--since soon: write 90m"),
@@ -176,6 +175,13 @@ def test_what_cannot_be_done_is_one_line(tmp_path: Path, words: tuple[str, ...],
     done = run(*(word.format(tmp_path) for word in words))
     assert done.exit_code == 2
     assert said in done.output
+    assert done.output.count("\n") == 1
+
+
+def test_a_cluster_that_cannot_be_reached_is_one_line() -> None:
+    done = run("query", "--kubeconfig", "nowhere")
+    assert done.exit_code == 4
+    assert done.output.startswith("penstock audit: ")
     assert done.output.count("\n") == 1
 
 

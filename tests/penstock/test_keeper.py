@@ -179,6 +179,8 @@ def test_components_are_told_their_own_credentials_and_nothing_else(tmp_path: Pa
     )
     assert webhook.endswith(
         f"-m webhook --host 127.0.0.1 --port 4711 --tls-dir {layout.tls} --drain-seconds 1.5"
+        f" --audit-dir {layout.audit / 'webhook-1'} --audit-replica webhook-1"
+        f" --audit-key {layout.audit_key}"
         f" --kubeconfig {layout.kubeconfig('penstock-webhook')} --namespace penstock-system"
     )
 

@@ -36,6 +36,10 @@ def test_flags_become_settings_with_defaults() -> None:
         audit_mib=200,
         audit_admitted=False,
         audit_replica=socket.gethostname(),
+        audit_port=None,
+        audit_peer=(),
+        audit_client_ca=None,
+        audit_client_name=(),
     )
 
 
@@ -56,6 +60,15 @@ def test_flags_become_settings_with_defaults() -> None:
         (["--tls-min", "1.1"], "--tls-min"),
         (["--client-ca", "ca.crt"], "--client-ca and --client-name go together"),
         (["--client-name", "kube-apiserver"], "--client-ca and --client-name go together"),
+        (["--audit-port", "1"], "--audit-port serves what is in --audit-dir"),
+        (["--audit-peer", "9443"], "--audit-peer: must be HOST:PORT"),
+        (["--audit-peer", "a:1", "--audit-dir", "x"], "--audit-peer needs --audit-key"),
+        (["--audit-client-ca", "x"], "--audit-client-ca and --audit-client-name go together"),
+        (
+            ["--audit-client-ca", "/nowhere", "--audit-client-name", "x"],
+            "--audit-client-ca /nowhere is not there",
+        ),
+        (["--audit-mib", "0"], "--audit-mib"),
         (["--kubeconfig", "x", "--no-cluster"], "--no-cluster: not allowed with"),
         (["--wait", "never"], "--wait"),
         (["--tls"], "--tls"),
