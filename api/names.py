@@ -33,6 +33,12 @@ POLICY_KEY: Final = "policy.yaml"
 CANDIDATE_KEY: Final = "candidate.yaml"
 # The last policy that could be gone by, kept by gangs for webhooks that start beside a bad one.
 KEPT_POLICY_CONFIG: Final = "penstock-policy-lkg"
+# What gangs found when it held all that is there against the policy: in short, and by namespace.
+SCAN_CONFIG: Final = "penstock-policy-scan"
+SCAN_KEY: Final = "scan.json"
+POLICY_REPORT: Final = "penstock-policy"
+POLICY_REVISION: Final = "penstock.dev/policy-revision"
+REPORTED_BY: Final = "penstock"
 # On the policy's ConfigMap: what became of it, with line and field if it cannot be gone by.
 POLICY_STATUS: Final = "penstock.dev/policy-status"
 # The largest node and domains there are, written by gangs for the webhook's warnings.

@@ -123,6 +123,9 @@ PODGANGS: Final = Resource(
 RESERVATIONS: Final = Resource(
     names.GROUP, names.VERSION, "reservations", "Reservation", namespaced=True
 )
+POLICY_REPORTS: Final = Resource(
+    "wgpolicyk8s.io", "v1alpha2", "policyreports", "PolicyReport", namespaced=True
+)
 VALIDATING_WEBHOOKS: Final = Resource(
     _ADMISSION,
     "v1",

@@ -4,7 +4,7 @@ import asyncio
 import random
 import socket
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -19,10 +19,11 @@ from controller.gangs.keeps.keeper import Keeper
 from controller.gangs.modes import Mode
 from controller.gangs.options import Certificates
 from controller.gangs.plain_acting import PlainMaker
-from controller.gangs.policy_keeping import PolicyKeeper
+from controller.gangs.policy_keeping import PolicyKeeper, Telling
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.recording import Recorder
 from controller.gangs.rotating import Rotator
+from controller.gangs.scanning import Scanner
 from controller.gangs.standing_aside import Aside, StandingAside
 from controller.gangs.supplies import Following, Sources
 from controller.gangs.world import Caches
@@ -89,9 +90,8 @@ async def work(told: Told, around: process.Surroundings) -> None:
             rotator = Rotator(client, around.clock, told.certificates.care_with(client), fenced)
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
-        policy = PolicyKeeper(client, around.settings.namespace, fenced, reconciler.announcer.voice)
-        for duty in (capacity.run(), policy.run(rng)):
-            group.create_task(duty)
+        group.create_task(capacity.run())
+        group.create_task(_policy(told, around, fenced, reconciler.announcer.voice))
         if not features.sets:
             aside = StandingAside(client, around.clock, caches, Aside(features), fenced)
             group.create_task(aside.run())
@@ -101,6 +101,20 @@ async def work(told: Told, around: process.Surroundings) -> None:
         group.create_task(keeper.run())
         reconciler.take_over()
         await reconciler.run(_GANGS_AT_ONCE)
+
+
+async def _policy(
+    told: Told, around: process.Surroundings, fenced: Callable[[], int | None], voice: Telling
+) -> None:
+    """Keep the policy, and hold what is there against it."""
+    namespace = around.settings.namespace
+    # A companion's sets are another's to judge.
+    sets = around.settings.features.sets and not told.companion
+    scanner = Scanner(around.client, namespace, fenced, sets=sets)
+    keeper = PolicyKeeper(around.client, namespace, fenced, voice, scanner.wake)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keeper.run(around.rng))
+        group.create_task(scanner.run())
 
 
 def _caches(client: Client, rng: random.Random, mode: Mode) -> Caches:

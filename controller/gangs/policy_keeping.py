@@ -122,12 +122,15 @@ class PolicyKeeper:
         namespace: str,
         fenced: Callable[[], int | None],
         voice: Telling,
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """Call `changed` whenever the policy may be another."""
         self._client = client
         self._clock = client.clock
         self._namespace = namespace
         self._fenced = fenced
         self._voice = voice
+        self._told = changed
         self._changed = asyncio.Event()
 
     async def run(self, rng: random.Random) -> None:
@@ -135,6 +138,7 @@ class PolicyKeeper:
         scope = Scope(self._namespace, fields=f"metadata.name={names.POLICY_CONFIG}")
         cache = Cache(self._client, CONFIGMAPS, Config, rng, scope)
         cache.subscribe(lambda _: self._changed.set())
+        cache.subscribe(lambda _: self._told())
         async with asyncio.TaskGroup() as group:
             group.create_task(cache.run())
             group.create_task(self._look_always())

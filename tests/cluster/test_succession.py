@@ -87,7 +87,8 @@ def speaks(write: str) -> bool:
 
 
 def tells(write: str) -> bool:
-    return f"/configmaps/{names.CAPACITY_CONFIG}" in write
+    ours = (names.CAPACITY_CONFIG, names.SCAN_CONFIG)
+    return any(f"/configmaps/{name}" in write for name in ours)
 
 
 AT_THE_START = Instant("before anything", every_write, 0)

@@ -1,0 +1,270 @@
+"""Holds what is there already against the policy: what would be refused or warned of by now.
+
+Nothing of it is changed. By the same evaluator as admission, but for who submits it, which nobody
+can know any more. Each scan begins at nothing and each of its writes stands for itself, so that a
+successor of one who died begins anew.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, cast
+
+import msgspec
+import orjson
+
+from api import names
+from api.jsons import JsonObject
+from controller.gangs import scan_results
+from controller.gangs.scan_results import Looked, Tally
+from kube.client import Client, Deletion, Scope
+from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from kube.resources import (
+    CONFIGMAPS,
+    PODCLIQUESETS,
+    PODS,
+    POLICY_REPORTS,
+    TOPOLOGY_BINDINGS,
+    Resource,
+)
+from policies import policy_source, trying
+from policies.known import Snapshot
+from policies.policy import Policy
+from policies.policy_source import BUILT_IN_SOURCE, BadPolicyError, Source
+from policies.trying import Submitter
+
+_log = logging.getLogger(__name__)
+
+LOOK_EVERY: Final = 2.0
+"""Seconds between two looks whether there is a reason to scan."""
+
+SCAN_EVERY: Final = 600.0
+PAUSE: Final = 0.02
+"""Seconds between two objects, so that there are fifty a second at most."""
+
+MOST_FINDINGS: Final = 20
+
+_PLAIN: Final = Scope(
+    labels=f"{names.GANG_LABEL},!{names.PODGANG_LABEL}",
+    fields="status.phase!=Succeeded,status.phase!=Failed",
+    metadata_only=True,
+)
+_SETS: Final = Scope(metadata_only=True)
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+
+
+class _Object(msgspec.Struct, frozen=True):
+    metadata: _Meta
+
+
+class _Config(msgspec.Struct, frozen=True):
+    data: dict[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class _Reported:
+    """A report as it is stored."""
+
+    meta: _Meta
+    raw: JsonObject
+
+    @property
+    def is_ours(self) -> bool:
+        name, by = self.meta.name, self.meta.labels.get(names.MANAGED_BY_LABEL)
+        return (name, by) == (names.POLICY_REPORT, names.REPORTED_BY)
+
+
+class Scanner:
+    """Looks at everything now and then, and when the policy has changed, while leading."""
+
+    def __init__(
+        self, client: Client, namespace: str, fenced: Callable[[], int | None], *, sets: bool
+    ) -> None:
+        self._client = client
+        self._clock = client.clock
+        self._namespace = namespace
+        self._fenced = fenced
+        self._kinds = ((PODCLIQUESETS, _SETS), (PODS, _PLAIN)) if sets else ((PODS, _PLAIN),)
+        self._changed = True
+        self._scanned = ""
+        self._due = float("-inf")
+
+    def wake(self) -> None:
+        """Have a look soon whether it is another policy by now."""
+        self._changed = True
+
+    async def run(self) -> None:
+        """Scan until cancelled; what fails is logged and tried again."""
+        while True:
+            await self._clock.sleep(LOOK_EVERY)
+            is_due = self._clock.monotonic() >= self._due
+            if self._fenced() is None or not (self._changed or is_due):
+                continue
+            self._changed = False
+            try:
+                await self.look(again=is_due)
+            except ApiError as error:
+                _log.warning("what is there cannot be held against the policy now: %s", error)
+                self._changed = True
+
+    async def look(self, *, again: bool = False) -> None:
+        """Scan, if it is another policy than last time or is to be done `again`."""
+        source = await self._policy()
+        if source.revision == self._scanned and not again:
+            return
+        tally = await self._scan(source)
+        if tally is None:
+            return  # another leads
+        await self._write(tally)
+        self._scanned = source.revision
+        self._due = self._clock.monotonic() + SCAN_EVERY
+        _log.info(
+            "held %s against the policy of revision %s: %d of them break a rule",
+            ", ".join(f"{count} of {kind}" for kind, count in tally.counts.items()) or "nothing",
+            source.revision,
+            len(tally.broken),
+        )
+
+    async def _policy(self) -> Source:
+        """Read the policy as the webhook does: the last good one, if it cannot be gone by."""
+        for name in (names.POLICY_CONFIG, names.KEPT_POLICY_CONFIG):
+            try:
+                found = await self._client.get(CONFIGMAPS, _Config, name, self._namespace)
+                text = (found.data or {}).get(names.POLICY_KEY)
+                if text is not None:
+                    return policy_source.read(name, text)
+            except (NotFound, BadPolicyError):
+                continue
+        return BUILT_IN_SOURCE
+
+    async def _scan(self, source: Source) -> Tally | None:
+        tally = Tally(source.revision)
+        policy = source.policy
+        if not (policy.queues or policy.rules):
+            return tally
+        known = await self._known()
+        for resource, scope in self._kinds:
+            for meta in await self._list(resource, scope):
+                if self._fenced() is None:
+                    return None
+                looked = await self._looked(resource, meta, policy, known)
+                if looked is not None:
+                    tally.add(looked)
+                await self._clock.sleep(PAUSE)
+        return tally
+
+    async def _known(self) -> Snapshot:
+        try:
+            listed = await self._client.list_with(TOPOLOGY_BINDINGS, _json, Scope())
+        except NotFound:
+            return Snapshot()
+        # Items of a list need not say what they are.
+        kind: JsonObject = {"kind": TOPOLOGY_BINDINGS.kind}
+        return trying.known_from({**kind, **each} for each in listed.items)
+
+    async def _list(self, resource: Resource, scope: Scope) -> list[_Meta]:
+        """Give names only: the objects of a large cluster would not fit into memory."""
+        decoder = msgspec.json.Decoder(_Object)
+        try:
+            listed = await self._client.list_with(resource, decoder.decode, scope)
+        except NotFound:
+            return []
+        return [each.metadata for each in listed.items]
+
+    async def _looked(
+        self, resource: Resource, meta: _Meta, policy: Policy, known: Snapshot
+    ) -> Looked | None:
+        try:
+            text = await self._client.raw_get(resource.path(meta.namespace, meta.name))
+        except NotFound:
+            return None  # gone meanwhile
+        # Beside the loop, which renews the lease: the largest sets take a while.
+        by = By(policy, known, self._clock.now())
+        return await asyncio.to_thread(look_at, text, resource, by)
+
+    async def _write(self, tally: Tally) -> None:
+        await self._report(scan_results.reports(tally))
+        text = scan_results.summary(tally, self._clock.now())
+        body: JsonObject = {"data": {names.SCAN_KEY: text}}
+        try:
+            await self._client.merge_patch(CONFIGMAPS, names.SCAN_CONFIG, body, self._namespace)
+        except NotFound:
+            _log.warning(
+                "there is no ConfigMap %s to say it in: install the chart again", names.SCAN_CONFIG
+            )
+
+    async def _report(self, wanted: Mapping[str, JsonObject]) -> None:
+        """Write the reports that differ, and take ours away where nothing is broken any more."""
+        scope = Scope(fields=f"metadata.name={names.POLICY_REPORT}")
+        try:
+            listed = await self._client.list_with(POLICY_REPORTS, _reported, scope)
+        except (NotFound, Forbidden):
+            return  # nobody reads reports here
+        there = {each.meta.namespace: each for each in listed.items}
+        for namespace in sorted(wanted.keys() | there.keys()):
+            try:
+                await self._report_in(namespace, there.get(namespace), wanted.get(namespace))
+            except (AlreadyExists, NotFound) as error:  # another's, or its namespace goes
+                _log.info("no report in namespace %s this time: %s", namespace, error)
+
+    async def _report_in(
+        self, namespace: str, there: _Reported | None, wanted: JsonObject | None
+    ) -> None:
+        name = names.POLICY_REPORT
+        if there is not None and not there.is_ours:
+            _log.warning("the report %s in namespace %s is another's", name, namespace)
+        elif wanted is None and there is not None:
+            version = there.meta.resource_version
+            how = Deletion(uid=there.meta.uid or None, resource_version=version or None)
+            await self._client.delete(POLICY_REPORTS, name, namespace, how)
+        elif wanted is not None and there is None:
+            await self._client.create(POLICY_REPORTS, wanted, namespace)
+        elif wanted is not None and there is not None and _differs(there.raw, wanted):
+            metadata = cast("JsonObject", wanted["metadata"])
+            guarded = {**metadata, "resourceVersion": there.meta.resource_version}
+            body = {**wanted, "metadata": guarded}
+            await self._client.merge_patch(POLICY_REPORTS, name, body, namespace)
+
+
+@dataclass(frozen=True)
+class By:
+    """What objects are held against."""
+
+    policy: Policy
+    known: Snapshot
+    now: datetime
+
+
+def look_at(text: bytes, resource: Resource, by: By) -> Looked | None:
+    """Hold one object against the policy; None if admission would not be asked about it."""
+    raw = cast("JsonObject", orjson.loads(text))
+    tried = trying.asked({**raw, "kind": resource.kind}, Submitter(), by.now)
+    if tried is None:
+        return None
+    meta = msgspec.convert(raw.get("metadata"), _Meta)
+    found = trying.judged(by.policy, by.known, tried).findings[:MOST_FINDINGS]
+    where = (resource.api_version, resource.kind, meta.namespace, meta.name, meta.uid)
+    return Looked(*where, findings=found)
+
+
+def _json(raw: msgspec.Raw) -> JsonObject:
+    return cast("JsonObject", orjson.loads(bytes(raw)))
+
+
+def _reported(raw: msgspec.Raw) -> _Reported:
+    return _Reported(msgspec.json.decode(raw, type=_Object).metadata, _json(raw))
+
+
+def _differs(there: JsonObject, wanted: JsonObject) -> bool:
+    meta, said = (cast("JsonObject", each["metadata"]) for each in (there, wanted))
+    ours = {key: meta.get(key) for key in said}
+    return ours != said or any(there.get(key) != wanted[key] for key in ("summary", "results"))

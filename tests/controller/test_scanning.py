@@ -1,0 +1,306 @@
+"""Everything that is there is held against the policy, slowly, and nothing of it is touched."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+import pytest
+from aiohttp import web
+from typing_extensions import override
+
+from api import names
+from api.jsons import JsonObject
+from controller.gangs.scanning import LOOK_EVERY, PAUSE, SCAN_EVERY, Scanner
+from kube.access import Credentials
+from kube.client import Client
+from kube.errors import ApiError
+from kube.resources import CONFIGMAPS, PODCLIQUESETS, PODS, POLICY_REPORTS, Resource
+from tests.policies.drafts import draft
+from tests.support import fakeapi
+from tests.support.gangpods import PLAIN, pod
+from tests.support.manualclock import LeapingClock
+from tests.support.patchapi import PatchApi
+from tests.support.talking import NOBODY
+
+FEW: Final = """
+queues:
+- {name: q, namespaces: ['*'], default: true, submitters: {users: [anna]}, limits: {gangs: 1}}
+rules:
+- {id: digests, images: {requireDigest: true}, mode: warn}
+"""
+SCAN: Final = CONFIGMAPS.path("ours", names.SCAN_CONFIG)
+POLICY: Final = CONFIGMAPS.path("ours", names.POLICY_CONFIG)
+KEPT: Final = CONFIGMAPS.path("ours", names.KEPT_POLICY_CONFIG)
+
+
+@dataclass
+class ListingApi(PatchApi):
+    """Lists too, by what is in its paths; kinds that are not `served` it does not know."""
+
+    served: set[str] = field(default_factory=lambda: {"podcliquesets", "pods"})
+    asked: list[str] = field(default_factory=list)
+
+    @override
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path)
+        plural = request.path.rsplit("/", 1)[-1]
+        if request.path in self.objects:
+            return await super()._get(request)
+        if plural not in self.served:
+            return await fakeapi.status(404, "NotFound")(request)
+        items = [
+            each
+            for path, each in self.objects.items()
+            if path.split("/")[-2] == plural and path.startswith(request.path.rsplit("/", 1)[0])
+        ]
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+
+@dataclass
+class Stand:
+    api: ListingApi
+    clock: LeapingClock
+    scanner: Scanner
+    leads: list[int | None]
+
+    def says(self, text: str) -> None:
+        self.put(CONFIGMAPS, {"data": {names.POLICY_KEY: text}}, names.POLICY_CONFIG, "ours")
+
+    def put(self, kind: Resource, thing: JsonObject, name: str, namespace: str = "team") -> None:
+        metadata = thing.get("metadata")
+        known = metadata if isinstance(metadata, dict) else {}
+        where: JsonObject = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
+        whole: JsonObject = {**thing, "kind": kind.kind, "metadata": {**known, **where}}
+        self.api.put(kind.path(namespace, name), whole)
+
+    def a_set(self, name: str, replicas: int = 1, namespace: str = "team") -> None:
+        thing = draft(name=name)
+        spec = thing["spec"]
+        assert isinstance(spec, dict)
+        self.put(PODCLIQUESETS, {**thing, "spec": {**spec, "replicas": replicas}}, name, namespace)
+
+    def said(self) -> JsonObject:
+        data = self.api.objects[SCAN]["data"]
+        assert isinstance(data, dict)
+        found: JsonObject = json.loads(str(data[names.SCAN_KEY]))
+        return found
+
+    def broken(self) -> dict[str, int]:
+        found = self.said()["broken"]
+        assert isinstance(found, list)
+        return {str(each["rule"]): int(each["objects"]) for each in found}  # type: ignore[index,call-overload,arg-type]
+
+    def report(self, namespace: str = "team") -> JsonObject | None:
+        return self.api.objects.get(POLICY_REPORTS.path(namespace, names.POLICY_REPORT))
+
+
+@asynccontextmanager
+async def standing(*, reports: bool = False, sets: bool = True) -> AsyncIterator[Stand]:
+    api, clock = ListingApi(), LeapingClock()
+    api.put(SCAN, {"metadata": {"name": names.SCAN_CONFIG}})
+    api.put(KEPT, {"metadata": {"name": names.KEPT_POLICY_CONFIG}})
+    if reports:
+        api.served.add(POLICY_REPORTS.plural)
+    app = web.Application()
+    app.router.add_route("*", "/{tail:.*}", api.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.01)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    leads: list[int | None] = [1]
+    try:
+        credentials = Credentials(f"http://{host}:{port}", None, NOBODY)
+        async with Client(credentials, "tester", clock) as client:
+            scanner = Scanner(client, "ours", lambda: leads[-1], sets=sets)
+            yield Stand(api, clock, scanner, leads)
+    finally:
+        await runner.cleanup()
+
+
+async def test_sets_and_pods_of_plain_gangs_are_counted_by_the_rules_they_break() -> None:
+    async with standing() as stand:
+        stand.says(FEW)
+        stand.a_set("small")
+        stand.a_set("large", 3)
+        stand.put(PODS, {**pod({**PLAIN}), "spec": {"containers": [{"image": "x"}]}}, "worker")
+        await stand.scanner.look()
+        assert stand.said()["lookedAt"] == {"PodCliqueSet": 2, "Pod": 1}
+        assert stand.broken() == {"digests": 3, "queue-gangs-are-few": 1}
+        assert stand.api.writes == [names.SCAN_CONFIG], "nothing else is touched"
+
+
+async def test_who_submitted_it_is_not_asked() -> None:
+    async with standing() as stand:
+        stand.says(FEW)
+        stand.a_set("small")
+        await stand.scanner.look()
+        assert "queue-submitter" not in stand.broken()
+
+
+async def test_reports_are_written_where_they_are_kept_and_go_when_all_is_well() -> None:
+    async with standing(reports=True) as stand:
+        stand.says(FEW)
+        stand.a_set("large", 3, "a")
+        stand.a_set("other", 3, "b")
+        await stand.scanner.look()
+        report = stand.report("a")
+        assert report is not None
+        assert report["summary"] == {"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0}
+        stand.says(FEW.replace("gangs: 1", "gangs: 9").replace("mode: warn", "mode: 'off'"))
+        await stand.scanner.look()
+        assert stand.report("a") is None
+        assert stand.report("b") is None
+
+
+async def test_a_report_that_says_it_already_is_not_written_again() -> None:
+    async with standing(reports=True) as stand:
+        stand.says(FEW)
+        stand.a_set("large", 3)
+        await stand.scanner.look()
+        before = len(stand.api.writes)
+        await stand.scanner.look(again=True)
+        assert stand.api.writes[before:] == [names.SCAN_CONFIG]
+        stand.a_set("another", 3)
+        await stand.scanner.look(again=True)
+        assert stand.api.writes[before + 1 :] == [names.POLICY_REPORT, names.SCAN_CONFIG]
+
+
+async def test_a_report_of_another_s_by_our_name_is_left_alone() -> None:
+    theirs: JsonObject = {"summary": {"fail": 99}}
+    async with standing(reports=True) as stand:
+        stand.says(FEW)
+        stand.put(POLICY_REPORTS, theirs, names.POLICY_REPORT)
+        stand.put(POLICY_REPORTS, theirs, names.POLICY_REPORT, "empty")
+        stand.a_set("large", 3)
+        await stand.scanner.look()
+        for namespace in ("team", "empty"):
+            found = stand.report(namespace)
+            assert found is not None
+            assert found["summary"] == {"fail": 99}
+
+
+async def test_what_goes_meanwhile_is_passed_over() -> None:
+    async with standing() as stand:
+        stand.says(FEW)
+        stand.a_set("a")
+        stand.a_set("b")
+        listed = stand.api.asked.append
+
+        class Going(list[str]):
+            @override
+            def append(self, path: str) -> None:
+                listed(path)
+                if path.endswith("/a"):
+                    stand.api.objects.pop(PODCLIQUESETS.path("team", "b"), None)
+
+        stand.api.asked = Going()
+        await stand.scanner.look()
+        assert stand.said()["lookedAt"] == {"PodCliqueSet": 1}
+
+
+async def test_the_last_good_policy_is_gone_by_where_the_one_written_cannot_be() -> None:
+    async with standing() as stand:
+        stand.says("mode: strict")
+        stand.put(CONFIGMAPS, {"data": {names.POLICY_KEY: FEW}}, names.KEPT_POLICY_CONFIG, "ours")
+        stand.a_set("large", 3)
+        await stand.scanner.look()
+        assert stand.broken()["queue-gangs-are-few"] == 1
+
+
+async def test_without_a_policy_nothing_is_even_looked_at() -> None:
+    async with standing() as stand:
+        stand.a_set("large", 3)
+        await stand.scanner.look()
+        assert stand.said()["lookedAt"] == {}
+        assert PODCLIQUESETS.path() not in stand.api.asked
+
+
+async def test_sets_of_another_maker_are_left_out() -> None:
+    async with standing(sets=False) as stand:
+        stand.says(FEW)
+        stand.a_set("large", 3)
+        await stand.scanner.look()
+        assert stand.said()["lookedAt"] == {}
+
+
+async def test_an_object_rests_for_a_moment_so_that_few_are_asked_for_a_second() -> None:
+    async with standing() as stand:
+        stand.says(FEW)
+        for i in range(5):
+            stand.a_set(f"s{i}")
+        await stand.scanner.look()
+        assert stand.clock.slept.count(PAUSE) == 5
+
+
+async def test_who_no_longer_leads_writes_nothing() -> None:
+    async with standing(reports=True) as stand:
+        stand.says(FEW)
+        stand.a_set("large", 3)
+        stand.leads.append(None)
+        await stand.scanner.look()
+        assert stand.api.writes == []
+
+
+@pytest.mark.parametrize("write", [1, 2])
+async def test_a_successor_of_one_who_died_at_any_write_comes_to_the_same(write: int) -> None:
+    async with standing(reports=True) as stand:
+        stand.says(FEW)
+        stand.a_set("large", 3)
+        stand.a_set("large", 3, "b")
+        done = 0
+
+        def die(_: str) -> None:
+            nonlocal done
+            done += 1
+            if done > write:
+                raise web.HTTPInternalServerError
+
+        stand.api.before = die
+        with pytest.raises(ApiError):
+            await stand.scanner.look()
+        stand.api.before = lambda _: None
+        await stand.scanner.look()  # as another would: nothing was remembered
+        for namespace in ("team", "b"):
+            report = stand.report(namespace)
+            assert report is not None
+            assert report["summary"] == {"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0}
+        assert stand.broken()["queue-gangs-are-few"] == 2
+
+
+async def test_it_scans_when_the_policy_is_another_and_now_and_then() -> None:
+    async with standing() as stand:
+        stand.says(FEW)
+        stand.a_set("small")
+        looks: list[float] = []
+        limit = 3 * SCAN_EVERY
+        begun = stand.clock.monotonic()
+
+        class OverError(Exception):
+            pass
+
+        def noted(write: str) -> None:
+            looks.append(stand.clock.monotonic() - begun)
+            if len(looks) == 1:
+                stand.says(FEW.replace("gangs: 1", "gangs: 2"))
+                stand.scanner.wake()
+
+        stand.api.before = noted
+        original = stand.clock.sleep
+
+        async def sleep(seconds: float) -> None:
+            if stand.clock.monotonic() - begun > limit:
+                raise OverError
+            # A wake without another policy is no reason to scan.
+            if seconds == LOOK_EVERY:
+                stand.scanner.wake()
+            await original(seconds)
+
+        stand.clock.sleep = sleep  # type: ignore[method-assign]
+        with pytest.raises(OverError):
+            await stand.scanner.run()
+        assert looks[0] < 2 * LOOK_EVERY
+        assert looks[1] < looks[0] + 3 * LOOK_EVERY
+        assert len(looks) == 4
+        assert looks[2] - looks[1] >= SCAN_EVERY
