@@ -122,7 +122,7 @@ AUDIT_COMMANDS: Final = (
         "penstock.audit.cli:explain",
         "Show one record, and what today's policy makes of it.",
         (
-            "penstock audit explain --dir audit/ ID",
+            "penstock audit explain ID",
             "penstock audit explain --dir audit/ --policy policy.yaml ID",
         ),
     ),

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from api import exits
+from api import exits, names
 from certs import seals
 from certs.seals import Signer
 from kube import credentials
@@ -23,7 +23,7 @@ from penstock.audit.logs import BadLogError, Gathered, Log
 from penstock.lab.cli import run_to_end
 from penstock.policy import files
 from penstock.policy.files import BadFileError
-from policies import audit_reading, audit_verifying
+from policies import audit_reading, audit_verifying, policy_source
 from policies.audit_building import timestamp
 from policies.audit_reading import Entry, Wanted
 from policies.audit_verifying import Trust
@@ -105,7 +105,10 @@ def explain(
     *,
     folders: Folders = None,
     policy: Annotated[
-        Path | None, typer.Option(help="Today's policy, or its ConfigMap's manifest.")
+        Path | None,
+        typer.Option(
+            help="Today's policy, or its ConfigMap (default, but for --dir: the cluster's)."
+        ),
     ] = None,
     output: Form = Output.TEXT,
     kubeconfig: Kubeconfig = None,
@@ -117,7 +120,7 @@ def explain(
     Ends with 0, with 1 if there is no such record, and with 2 if something cannot be read.
     """
     with _complaining("explain"):
-        by = files.policy(policy).policy if policy is not None else Policy()
+        by = _policy(policy, folders, kubeconfig, context)
         found = [
             each
             for each in _entries(_logs(folders, kubeconfig, context))
@@ -214,6 +217,24 @@ def _logs(folders: list[Path] | None, kubeconfig: Path | None, context: str | No
     if not gathered.logs:
         raise BadLogError("no replica of the webhook has an audit log")
     return gathered.logs
+
+
+def _policy(
+    path: Path | None, folders: list[Path] | None, kubeconfig: Path | None, context: str | None
+) -> Policy:
+    if path is not None:
+        return files.policy(path).policy
+    if folders:
+        raise BadLogError("say which policy is today's: --policy FILE")
+
+    async def work() -> str:
+        clock = SystemClock()
+        found = credentials.load(kubeconfig, context, clock, os.environ)
+        async with Client(found, "audit", clock) as client:
+            return await logs.policy_text(client)
+
+    text = run_to_end("audit", work())
+    return policy_source.read(f"ConfigMap {names.NAMESPACE}/{names.POLICY_CONFIG}", text).policy
 
 
 def _entries(found: Logs) -> Iterator[Entry]:

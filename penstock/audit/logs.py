@@ -7,8 +7,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from api import names
 from kube.client import Client
 from kube.errors import NotFound
+from kube.resources import CONFIGMAPS
 from policies import audit_chain
 from policies.audit_chain import Head
 from policies.audit_verifying import Segment
@@ -89,3 +91,16 @@ async def _fetched(client: Client, log: AuditLog) -> Log:
         except NotFound:
             continue  # made room for another just now
     return Log(replica, segments, audit_chain.read_head(log.head.encode()))
+
+
+class _ConfigMap(msgspec.Struct):
+    data: dict[str, str] = {}
+
+
+async def policy_text(client: Client) -> str:
+    """Read the policy that the cluster goes by; nothing where it is the built-in one."""
+    try:
+        found = await client.get(CONFIGMAPS, _ConfigMap, names.POLICY_CONFIG, names.NAMESPACE)
+    except NotFound:
+        return ""
+    return found.data.get(names.POLICY_KEY, "")

@@ -190,6 +190,9 @@ async def test_the_api_server_serves_all_logs_to_whoever_may_read_them(
         assert checked.code == 0, checked.out + checked.err
         assert checked.out.count(": whole: ") == 2
 
+        anew = await audit("explain", "u-0", "--kubeconfig", admin)
+        assert "today: " in anew.out, anew.err
+
         refused = await audit(*words, str(reader))
         assert refused.code != 0
         assert "forbidden" in refused.err.lower()

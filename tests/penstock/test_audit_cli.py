@@ -119,7 +119,9 @@ def test_a_record_is_judged_by_another_policy(folder: Path, tmp_path: Path) -> N
 
 
 def test_a_record_that_there_is_not_is_said_to_be_none(folder: Path) -> None:
-    done = run("explain", "u-99", "--dir", str(folder))
+    policy = folder / "policy.yaml"
+    policy.write_text(POLICY)
+    done = run("explain", "u-99", "--dir", str(folder), "--policy", str(policy))
     assert (done.exit_code, done.output) == (
         1,
         "penstock audit explain: there is no record u-99\n",
@@ -163,6 +165,7 @@ def test_a_log_that_is_not_is_found_out(folder: Path) -> None:
     ("words", "said"),
     [
         (("verify", "--dir", "nowhere"), "nowhere cannot be read"),
+        (("explain", "u-1", "--dir", "{}"), "say which policy is today's: --policy FILE"),
         (("top", "--dir", "{}"), "there is no audit log in"),
         (("query", "--dir", "{}", "--since", "soon"), "--since soon: write 90m"),
         (("query", "--dir", "{}", "--since", "2027-01-31"), "say which time zone"),

@@ -11,7 +11,7 @@ from api import exits
 from certs import seals
 from certs.seals import Signer
 from policies import audit_chain
-from policies.audit_records import Record
+from policies.audit_records import Record, Sealed
 from policies.audit_verifying import Report, Segment, Trust, verify
 from tests.support.auditstand import SECRET, lines_of, review
 from tests.webhook.running import JSON, VALIDATE, Files, Running, files_in, serving, started, until
@@ -63,6 +63,7 @@ def test_the_log_goes_on_over_orderly_ends_and_kills(files: Files, tmp_path: Pat
         running.terminate()
         assert running.ended() == exits.OK
     assert ids_in(folder) == ["u-1"]  # what was said last is there
+    assert isinstance(lines_of(log_in(folder)[-1].text)[-1], Sealed)
     with serving(files, tmp_path / "log-2", *flags(tmp_path)) as running:
         refuse(running, 2)
         until(lambda: ids_in(folder) == ["u-1", "u-2"], "the second record")

@@ -1,11 +1,13 @@
 """The audit log served: to whom, of which replicas, and what is said to everybody else."""
 
+import asyncio
 import json
+import math
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Final
@@ -13,10 +15,16 @@ from typing import Final
 import orjson
 import pytest
 
+from api.jsons import Json
 from certs.issue import issue_authority
 from certs.seals import Signer
+from kube.access import Credentials
+from kube.tokens import FixedHeader
 from tests.support.auditstand import SECRET, ledger
 from tests.support.clientpair import client_pair
+from tests.support.manualclock import ManualClock
+from tests.webhook.clusterstand import CONFIGS, Stand
+from tests.webhook.clusterstand import standing as standing_api
 from tests.webhook.running import CLOCK, HOST, Files, files_in
 from tests.webhook.test_audit_ledger import record
 from webhook import audit_api, audit_callers
@@ -173,8 +181,9 @@ def test_a_replica_that_shows_another_certificate_is_none(tmp_path: Path) -> Non
     with standing(tmp_path) as site:
         stranger = files_in(tmp_path / "other")
         stranger.issue()
-        site.replicas[1].gate._door = Door((HOST, 0), stranger.folder, tmp_path, "x")
-        site.replicas[1].gate._contexts = site.replicas[1].gate._made()
+        gate = site.replicas[1].gate
+        gate._door = replace(gate._door, tls_dir=stranger.folder)
+        gate._contexts = gate._made()
         assert site.names(site.replicas[0]) == ["webhook-0"]
         silent = site.listed(site.replicas[0])["unreachable"]
         assert silent == [f"{HOST}:{site.replicas[1].port}"]
@@ -230,3 +239,34 @@ def test_what_a_cluster_says_of_its_front_proxy_is_read() -> None:
     assert FrontProxy.read({"client-ca-file": "PEM"}) is None
     odd = {**data, "requestheader-allowed-names": "{", "requestheader-username-headers": "3"}
     assert FrontProxy.read(odd) == FrontProxy("PEM", (), (audit_callers.USER_HEADER,))
+
+
+async def test_it_is_followed_who_the_front_proxy_is(tmp_path: Path) -> None:
+    door = Door((HOST, 0), tmp_path, tmp_path / "log", "webhook-0")
+    gate = Gate(door, Peers(Signer.of(SECRET), lambda: 0.0))
+    clock, where = ManualClock(), audit_callers.CONFIG_NAMESPACE
+    async with standing_api(Stand()) as api:
+        configs = api.kinds[CONFIGS]
+        credentials = Credentials(api.url, None, FixedHeader())
+        following = asyncio.create_task(gate.follow(credentials, clock))
+
+        async def until_it_is(wanted: FrontProxy | None) -> None:
+            async with asyncio.timeout(20.0):
+                while gate.proxy != wanted or clock.next_wake() == math.inf:
+                    await asyncio.sleep(0.01)
+
+        await until_it_is(None)  # there is no such ConfigMap
+        for authority in ("one", "two"):
+            data: Json = {"requestheader-client-ca-file": authority}
+            configs.place(where, audit_callers.CONFIG, {"data": data})
+            await clock.advance(60.0)
+            await until_it_is(FrontProxy(authority))
+        configs.objects.clear()
+        await clock.advance(60.0)
+        await until_it_is(FrontProxy("two"))  # who was known stays so
+        configs.place(where, audit_callers.CONFIG, {"data": {"client-ca-file": "three"}})
+        await clock.advance(60.0)
+        await until_it_is(None)
+        following.cancel()
+        with suppress(asyncio.CancelledError):
+            await following
