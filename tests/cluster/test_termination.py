@@ -33,22 +33,19 @@ def clique(name: str, pods: int, *, gpus: int = 1, selector: str = "") -> JsonOb
         "podSpec": {
             "terminationGracePeriodSeconds": 1,
             "nodeSelector": {selector: "yes"} if selector else {},
-            "containers": [
-                {
-                    "name": "engine",
-                    "image": "registry.example/engine:1.0",
-                    "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
-                }
-            ],
+            "containers": [{
+                "name": "engine", "image": "registry.example/engine:1.0",
+                "resources": {"limits": {"nvidia.com/gpu": str(gpus)}},
+            }],
         },
-    }
+    }  # fmt: skip
     return {"name": name, "spec": spec}
 
 
 def patient_set(
     name: str, *cliques: JsonObject, replicas: int = 1, delay: str, **more: Json
 ) -> JsonObject:
-    body: JsonObject = {
+    return {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
         "metadata": {"name": name, "annotations": FREE},
@@ -57,18 +54,11 @@ def patient_set(
             "template": {"cliques": list(cliques), "terminationDelay": delay, **more},
         },
     }
-    return body
 
 
 def grouped(copies: int, minimum: int) -> Json:
-    return [
-        {
-            "name": "engine",
-            "cliqueNames": ["leader", "worker"],
-            "replicas": copies,
-            "minAvailable": minimum,
-        }
-    ]
+    group: JsonObject = {"name": "engine", "cliqueNames": ["leader", "worker"]}
+    return [{**group, "replicas": copies, "minAvailable": minimum}]
 
 
 @dataclass(frozen=True)
