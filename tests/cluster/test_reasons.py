@@ -94,6 +94,24 @@ async def test_each_of_a_burst_that_finds_no_room_is_told_why_at_once(
     told = await cluster.until(all_have_events, "an Event for each")
     assert {len(told[name]) for name in asked} == {1}, "and no more than one"
     assert told["late-0-0"] == [diary.told["late-0-0"][1].message]
+    await all_deleted(cluster)
+
+
+async def all_deleted(cluster: Cluster) -> None:
+    """Leave no gang that is judged beside those of other tests, as only so many are at a time."""
+    every = (await cluster.client.list_pages(PODCLIQUESETS, Custom, cluster.namespace)).items
+
+    async def delete(name: str) -> None:
+        await cluster.client.delete(PODCLIQUESETS, name, cluster.namespace)
+
+    deletions = [partial(delete, each.metadata.name) for each in every]
+    assert await pace.all_of(deletions, AT_ONCE) == []
+
+    async def gone() -> bool | None:
+        left = await cluster.client.list_pages(PODGANGS, Custom, cluster.namespace)
+        return not left.items or None
+
+    await cluster.until(gone, "all gangs gone")
 
 
 async def test_what_could_never_fit_is_told_apart_and_told_when_it_has_waited_too_long(

@@ -171,6 +171,7 @@ async def test_when_its_time_is_over_the_room_is_free(cluster: Cluster, kubectl:
     await cluster.running("next")
 
 
+@pytest.mark.long
 async def test_room_for_many_is_kept_again_when_a_gang_has_left_it(
     cluster: Cluster, kubectl: Kubectl
 ) -> None:
