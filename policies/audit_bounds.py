@@ -21,7 +21,7 @@ class Pace:
 
 
 EACH: Final = Pace(20.0, 1.0)
-ALL: Final = Pace(400.0, 200.0)
+ALL: Final = Pace(200.0, 50.0)
 
 
 @dataclass

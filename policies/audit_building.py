@@ -23,9 +23,7 @@ from policies.audit_records import (
     Violation,
 )
 from policies.audit_words import Redacting, redacting
-from policies.findings import Finding
 from policies.policy import Policy
-from policies.problems import Problem
 
 MOST_VIOLATIONS: Final = 40
 MOST_GROUPS: Final = 10
@@ -59,7 +57,7 @@ def record(asked: Asked, outcome: Outcome, now: datetime, pod: str, by: Terms) -
     metadata = reading.mapping((raw or {}).get("metadata"))
     namespace = asked.namespace or _name(metadata.get("namespace"), told)
     excerpt = _excerpt(asked, namespace, by)
-    found = list(_violations(asked, outcome, told))
+    found = list(_said(asked, outcome))
     answer = outcome.answer
     patch = answer.patch if isinstance(answer, Allow) else ()
     written = Record(
@@ -80,7 +78,7 @@ def record(asked: Asked, outcome: Outcome, now: datetime, pod: str, by: Terms) -
         owner=_owner(metadata, told),
         user=_user(asked),
         policy=by.revision,
-        violations=found[:MOST_VIOLATIONS],
+        violations=[each.redacted(told) for each in found[:MOST_VIOLATIONS]],
         more_violations=max(0, len(found) - MOST_VIOLATIONS),
         queue=excerpt.queue,
         gang=excerpt.size,
@@ -120,36 +118,37 @@ def _excerpt(asked: Asked, namespace: str, by: Terms) -> Excerpt:
     return audit_excerpt.of(asked.kind, namespace, asked.object, by.policy, by.told)
 
 
-def _violations(asked: Asked, outcome: Outcome, told: Redacting) -> Iterator[Violation]:
+@dataclass(frozen=True)
+class _Said:
+    """What a rule said, in its own words."""
+
+    rule: str
+    path: str
+    message: str
+    mode: str = "enforce"
+
+    def redacted(self, told: Redacting) -> Violation:
+        path, message = told.path(self.path), told.message(self.message)
+        return Violation(rule=self.rule, path=path, message=message, mode=self.mode)
+
+
+def _said(asked: Asked, outcome: Outcome) -> Iterator[_Said]:
     answer = outcome.answer
     for finding in answer.findings:
-        yield _violation(finding, told)
-    found_by_policy = {finding.told for finding in answer.findings}
+        problem = finding.problem
+        yield _Said(finding.rule, problem.path, problem.message, finding.mode.value)
+    by_policy = {finding.told for finding in answer.findings}
     if isinstance(answer, Allow):
+        told = set(map(str, by_policy))
         for warning in answer.warnings:
-            if warning not in map(str, found_by_policy):
-                message = told.message(warning)
-                yield Violation(rule=asked.webhook, message=message, mode="warn")
+            if warning not in told:
+                yield _Said(asked.webhook, "", warning, "warn")
         return
     for problem in answer.problems:
-        if problem not in found_by_policy:
-            yield Violation(
-                rule=problem.rule or asked.webhook,
-                path=told.path(problem.path),
-                message=told.message(problem.message),
-            )
+        if problem not in by_policy:
+            yield _Said(problem.rule or asked.webhook, problem.path, problem.message)
     if not answer.problems:
-        yield Violation(rule=asked.webhook, message=told.message(answer.message))
-
-
-def _violation(finding: Finding, told: Redacting) -> Violation:
-    problem: Problem = finding.problem
-    return Violation(
-        rule=finding.rule,
-        path=told.path(problem.path),
-        message=told.message(problem.message),
-        mode=finding.mode.value,
-    )
+        yield _Said(asked.webhook, "", answer.message)
 
 
 def _name(value: object, told: Redacting) -> str:

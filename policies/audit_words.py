@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Final
@@ -88,6 +88,8 @@ MODULES: Final[tuple[ModuleType, ...]] = (
 TAG: Final = re.compile(r"<r:len=(\d+),h=([0-9a-f]{8})>")
 # Longer text is told by its first so many characters; nobody looks for more of it.
 LONGEST_TOLD: Final = 1000
+# How many tags are remembered, rather than made again.
+MOST_TAGS: Final = 2048
 
 # What the model library says of a value that does not fit.
 _OF_MODELS: Final = (
@@ -111,12 +113,22 @@ class Redacting:
     Without the key nobody can try out what a tag stands for.
     """
 
-    key: bytes
-    known: frozenset[str]
+    key: bytes = field(repr=False)
+    known: frozenset[str] = field(repr=False)
+    # The cliques of a set say much the same, over and over.
+    _tags: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def tag(self, text: str) -> str:
         """Give what stands for a text."""
-        return f"<r:len={len(text)},h={self.digest(text.encode(errors='replace'))[:8]}>"
+        found = self._tags.get(text)
+        if found is None:
+            if len(self._tags) >= MOST_TAGS:
+                self._tags.clear()
+            digest = self.digest(text.encode(errors="replace"))
+            found = f"<r:len={len(text)},h={digest[:8]}>"
+            if len(text) <= LONGEST_TOLD:
+                self._tags[text] = found
+        return found
 
     def digest(self, text: bytes) -> str:
         """Give the keyed digest of some bytes, in hex."""

@@ -27,7 +27,7 @@ from webhook.telling import Herald
 
 LOG: Final = logging.getLogger(__name__)
 
-STOP_SECONDS: Final = 5.0
+STOP_SECONDS: Final = 10.0
 """How long the end of the process waits for the log's last lines."""
 
 

@@ -24,7 +24,10 @@ LOG: Final = logging.getLogger(__name__)
 
 MOST_WAITING: Final = 1024
 MOST_BYTES: Final = 8 * 1024 * 1024
-AT_ONCE: Final = 32
+AT_ONCE: Final = 8
+# Threads share a core with those that answer: of each second of work, two are rested.
+REST: Final = 2.0
+LONGEST_REST: Final = 0.5
 SUMMARY_SECONDS: Final = 10.0
 IDLE_SECONDS: Final = 1.0
 # Lines are gathered for a moment, since each write waits for the disk.
@@ -85,7 +88,7 @@ class Journal:
         self._bytes = 0
         self._dropped: Counter[str] = Counter()
         self._terms: Terms | None = None
-        self._ending = False
+        self._ending = threading.Event()
         self._summed_up = clock.monotonic()
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
 
@@ -95,7 +98,7 @@ class Journal:
 
     def stop(self, seconds: float) -> None:
         """Write what waits, and close the log; gives up after so long."""
-        self._ending = True
+        self._ending.set()
         self._news.set()
         self._thread.join(seconds)
 
@@ -106,7 +109,7 @@ class Journal:
             return
         sort = _sort(heard)
         with self._lock:
-            if self._ending:
+            if self._ending.is_set():
                 self._drop("ending")
                 return
             if len(self._waiting) >= MOST_WAITING or self._bytes + heard.weight > MOST_BYTES:
@@ -128,19 +131,23 @@ class Journal:
         while True:
             self._news.wait(IDLE_SECONDS)
             self._news.clear()
-            ending = self._ending
+            ending = self._ending.is_set()
             self._write_all(sum_up=ending or self._is_time_to_sum_up())
             if ending:
                 self._ledger.close()
                 return
-            threading.Event().wait(GATHER_SECONDS)
+            self._ending.wait(GATHER_SECONDS)
 
     def _is_time_to_sum_up(self) -> bool:
         return self._clock.monotonic() - self._summed_up >= SUMMARY_SECONDS
 
     def _write_all(self, *, sum_up: bool) -> None:
         while batch := self._taken():
+            begun = self._clock.monotonic()
             self._append([line for each in batch if (line := self._record(each)) is not None])
+            # At the end there is no time for it, and nobody is answered any more.
+            worked = self._clock.monotonic() - begun
+            self._ending.wait(min(REST * worked, LONGEST_REST))
         if sum_up:
             self._summed_up = self._clock.monotonic()
             self._append(self._summaries())

@@ -104,6 +104,12 @@ class Stand:
         response: JsonObject = orjson.loads(reply.body)["response"]
         return response
 
+    def flush(self) -> None:
+        """Write what waits now, without rests."""
+        self.journal._ending.set()
+        self.journal._write_all(sum_up=False)
+        self.journal._ending.clear()
+
     def finish(self) -> None:
         """Write all that waits, as at the end of a process."""
         self.journal.start()

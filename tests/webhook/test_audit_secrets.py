@@ -61,7 +61,7 @@ def leaks(seed: int, count: int, caplog: pytest.LogCaptureFixture) -> tuple[list
         path, raw = drawn(planting)
         refused += not stand.ask(path, review(path, raw))["allowed"]
         if len(stand.journal._waiting) >= 500:
-            stand.journal._write_all(sum_up=False)
+            stand.flush()
     stand.finish()
     told = out.text + events.text + stand.metrics.written() + caplog.text.encode()
     assert stand.count('audit_dropped_total{reason="queue"}') == 0

@@ -4,6 +4,7 @@ from typing import Final, cast
 
 import orjson
 import pytest
+from typing_extensions import override
 
 from api.jsons import JsonObject
 from kube.errors import Forbidden
@@ -273,3 +274,26 @@ def test_an_event_names_the_set_the_rules_and_the_record() -> None:
     for word in ("alice", "PodCliqueSet chat", "queue-gangs-are-sized", "u-7"):
         assert word in note
     assert len(note) <= 1024
+
+
+def test_writing_rests_longer_than_it_works_so_that_answers_have_the_core(out: Out) -> None:
+    stand = Stand(ledger(None, out))
+    stand.unbounded()
+    for _ in range(40):
+        stand.ask(SETS, review(SETS, too_many()))
+    rests = Rests()
+    stand.journal._ending = rests
+    stand.journal._write_all(sum_up=False)
+    assert len(rests.seconds) == 40 / journal.AT_ONCE
+    assert all(0 < seconds <= journal.LONGEST_REST for seconds in rests.seconds)
+
+
+class Rests(threading.Event):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds: list[float] = []
+
+    @override
+    def wait(self, timeout: float | None = None) -> bool:
+        self.seconds.append(timeout or 0.0)
+        return False
