@@ -277,7 +277,7 @@ def test_an_event_names_the_set_the_rules_and_the_record() -> None:
 
 
 def test_writing_rests_longer_than_it_works_so_that_answers_have_the_core(out: Out) -> None:
-    stand = Stand(ledger(None, out))
+    stand = Stand(ledger(None, out), SMALL_QUEUE)
     stand.unbounded()
     for _ in range(40):
         stand.ask(SETS, review(SETS, too_many()))
