@@ -23,6 +23,7 @@ from kube.client import Client, Deletion, Scope
 from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
 from kube.resources import (
     CONFIGMAPS,
+    MUTATING_WEBHOOKS,
     PODCLIQUESETS,
     PODS,
     POLICY_REPORTS,
@@ -46,6 +47,9 @@ PAUSE: Final = 0.02
 
 MOST_FINDINGS: Final = 20
 
+ALWAYS_LEFT_OUT: Final = ("kube-system", "kube-public", "kube-node-lease")
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+
 _PLAIN: Final = Scope(
     labels=f"{names.GANG_LABEL},!{names.PODGANG_LABEL}",
     fields="status.phase!=Succeeded,status.phase!=Failed",
@@ -68,6 +72,24 @@ class _Object(msgspec.Struct, frozen=True):
 
 class _Config(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
+
+
+class _Expression(msgspec.Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class _Selector(msgspec.Struct, frozen=True, rename="camel"):
+    match_expressions: tuple[_Expression, ...] = ()
+
+
+class _Webhook(msgspec.Struct, frozen=True, rename="camel"):
+    namespace_selector: _Selector = _Selector()
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    webhooks: tuple[_Webhook, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,9 +173,11 @@ class Scanner:
         policy = source.policy
         if not (policy.queues or policy.rules):
             return tally
-        known = await self._known()
+        known, left_out = await self._known(), await self._left_out()
         for resource, scope in self._kinds:
             for meta in await self._list(resource, scope):
+                if meta.namespace in left_out:
+                    continue
                 if self._fenced() is None:
                     return None
                 looked = await self._looked(resource, meta, policy, known)
@@ -170,6 +194,21 @@ class Scanner:
         # Items of a list need not say what they are.
         kind: JsonObject = {"kind": TOPOLOGY_BINDINGS.kind}
         return trying.known_from({**kind, **each} for each in listed.items)
+
+    async def _left_out(self) -> set[str]:
+        """Give the namespaces that admission is never asked about, as the chart was told."""
+        found = {*ALWAYS_LEFT_OUT, self._namespace}
+        try:
+            configuration = await self._client.get(
+                MUTATING_WEBHOOKS, _Configuration, names.WEBHOOK_CONFIGURATION
+            )
+        except NotFound:
+            return found
+        for webhook in configuration.webhooks:
+            for each in webhook.namespace_selector.match_expressions:
+                if (each.key, each.operator) == (NAMESPACE_LABEL, "NotIn"):
+                    found.update(each.values)
+        return found
 
     async def _list(self, resource: Resource, scope: Scope) -> list[_Meta]:
         """Give names only: the objects of a large cluster would not fit into memory."""

@@ -16,7 +16,14 @@ from controller.gangs.scanning import LOOK_EVERY, PAUSE, SCAN_EVERY, Scanner
 from kube.access import Credentials
 from kube.client import Client
 from kube.errors import ApiError
-from kube.resources import CONFIGMAPS, PODCLIQUESETS, PODS, POLICY_REPORTS, Resource
+from kube.resources import (
+    CONFIGMAPS,
+    MUTATING_WEBHOOKS,
+    PODCLIQUESETS,
+    PODS,
+    POLICY_REPORTS,
+    Resource,
+)
 from tests.policies.drafts import draft
 from tests.support import fakeapi
 from tests.support.gangpods import PLAIN, pod
@@ -223,6 +230,24 @@ async def test_sets_of_another_maker_are_left_out() -> None:
         stand.a_set("large", 3)
         await stand.scanner.look()
         assert stand.said()["lookedAt"] == {}
+
+
+async def test_namespaces_that_admission_leaves_out_are_left_out() -> None:
+    selector: JsonObject = {
+        "matchExpressions": [
+            {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["tools"]},
+            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team"]},
+            {"key": "other", "operator": "NotIn", "values": ["team"]},
+        ]
+    }
+    configuration: JsonObject = {"metadata": {}, "webhooks": [{"namespaceSelector": selector}, {}]}
+    async with standing() as stand:
+        stand.api.put(MUTATING_WEBHOOKS.path(None, names.WEBHOOK_CONFIGURATION), configuration)
+        stand.says(FEW)
+        for namespace in ("team", "tools", "ours", "kube-system"):
+            stand.a_set("large", 3, namespace)
+        await stand.scanner.look()
+        assert stand.said()["lookedAt"] == {"PodCliqueSet": 1}
 
 
 async def test_an_object_rests_for_a_moment_so_that_few_are_asked_for_a_second() -> None:
