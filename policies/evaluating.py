@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from api import names
 from api.jsons import JsonObject
 from policies import (
     expression_checks,
-    gang_sizes,
     globs,
     pod_checks,
     queue_rules,
@@ -20,6 +20,7 @@ from policies.expression_checks import Gang
 from policies.expression_view import PodSeen, SetSeen
 from policies.findings import Finding
 from policies.known import Known
+from policies.pod_checks import Pods
 from policies.podcliqueset_view import SetView
 from policies.policy import Policy
 from policies.policy_checks import Exemption, PodCheck
@@ -31,6 +32,8 @@ from policies.standing import Standing
 QUEUE_OPEN: Final = "queue-open"
 QUEUE_SUBMITTER: Final = "queue-submitter"
 QUEUE_PREFIX: Final = "queue-"
+
+_QUEUE_LABELS: Final = frozenset(names.QUEUE_LABELS)
 
 Found = tuple[str, Mode, Problem]
 
@@ -66,33 +69,46 @@ def evaluate(policy: Policy, known: Known, subject: Subject) -> list[Finding]:
 
 def _found(policy: Policy, known: Known, subject: Subject, there: Standing) -> Iterator[Found]:
     of_queue = (there.queue.mode if there.queue else None) or policy.mode
-    for rule, problem in _of_queue(policy, known, subject, there):
-        yield rule, of_queue, problem
     gang = _seen(subject, there)
-    for check in policy.rules:
-        if globs.any_matches(check.queues, there.name):
-            for problem in _of_rule(check, subject, gang):
-                yield check.id, check.mode or policy.mode, problem
-
-
-def _of_rule(check: PodCheck, subject: Subject, gang: Gang) -> Iterator[Problem]:
-    if check.cel is not None:
-        yield from expression_checks.check(check, gang)
+    for rule, problem in _of_queue(policy, known, subject, Place(there, gang.set)):
+        yield rule, of_queue, problem
+    if not policy.rules:
         return
-    for path, pod in subject.pods:
-        yield from pod_checks.check(check, path, pod)
+    pods = pod_checks.look(subject.pods)
+    for check in policy.rules:
+        mode = check.mode or policy.mode
+        if mode is not Mode.OFF and globs.any_matches(check.queues, there.name):
+            for problem in _of_rule(check, gang, pods):
+                yield check.id, mode, problem
+
+
+def _of_rule(check: PodCheck, gang: Gang, pods: Pods) -> Iterator[Problem]:
+    if check.cel is not None:
+        return expression_checks.check(check, gang)
+    return pod_checks.check(check, pods)
 
 
 def _seen(subject: Subject, there: Standing) -> Gang:
     pods = tuple((path, PodSeen(subject.namespace, pod)) for path, pod in subject.pods)
     view = subject.set
-    whole = SetSeen(subject.namespace, subject.labels, view) if view is not None else None
-    return Gang(there.name, pods, whole)
+    if view is None:
+        return Gang(there.name, pods, None)
+    own = [pod for _, pod in pods]
+    return Gang(there.name, pods, SetSeen(subject.namespace, subject.labels, view, own))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a gang stands, and the set that does, if it is one."""
+
+    standing: Standing
+    set: SetSeen | None
 
 
 def _of_queue(
-    policy: Policy, known: Known, subject: Subject, there: Standing
+    policy: Policy, known: Known, subject: Subject, place: Place
 ) -> Iterator[tuple[str, Problem]]:
+    there = place.standing
     for problem in standing.queue_is_open(policy, subject.namespace, there):
         yield QUEUE_OPEN, problem
     for problem in standing.queue_is_one(there, _labels(subject)) if policy.queues else ():
@@ -100,9 +116,8 @@ def _of_queue(
     if subject.user is not None:
         for problem in standing.submitter_may(there, subject.user):
             yield QUEUE_SUBMITTER, problem
-    if there.queue is not None and subject.set is not None:
-        sizes = gang_sizes.of_set(subject.set)
-        stood = Stood(subject.set, sizes, there.queue, policy, known)
+    if there.queue is not None and place.set is not None:
+        stood = Stood(place.set.view, place.set.sizes, there.queue, policy, known)
         for rule in queue_rules.RULES:
             for problem in rule.check(stood):
                 yield QUEUE_PREFIX + rule.name.replace("_", "-"), problem
@@ -111,7 +126,9 @@ def _of_queue(
 def _labels(subject: Subject) -> Iterator[tuple[str, JsonObject]]:
     yield "metadata.labels", subject.labels
     for clique in subject.set.cliques if subject.set is not None else ():
-        yield f"{clique.path}.labels", reading.mapping(clique.raw.get("labels"))
+        labels = reading.mapping(clique.raw.get("labels"))
+        if not _QUEUE_LABELS.isdisjoint(labels):
+            yield f"{clique.path}.labels", labels
 
 
 def _is_for(exemption: Exemption, subject: Subject) -> bool:

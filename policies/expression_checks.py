@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from policies.cel.expression import HOLDS, Expression, Holds, Unclear, Verdict
+from policies.cel.expression import Expression, Holds, Unclear, Verdict
 from policies.cel.running import Meter
 from policies.expression_view import PodSeen, SetSeen
 from policies.policy_checks import PodCheck, read_expression
@@ -21,6 +22,11 @@ class Gang:
     pods: tuple[tuple[str, PodSeen], ...]
     set: SetSeen | None
 
+    @cached_property
+    def seen(self) -> list[PodSeen]:
+        """Its pods without their places."""
+        return [pod for _, pod in self.pods]
+
 
 def check(rule: PodCheck, gang: Gang) -> Iterator[Problem]:
     """Find where an expression is not true, or has no answer."""
@@ -33,10 +39,8 @@ def check(rule: PodCheck, gang: Gang) -> Iterator[Problem]:
     if "pod" not in asked.uses:
         yield from _told(rule, asked, _WHOLE, asked.ask(whole, meter))
         return
-    verdicts = asked.ask_each(whole, "pod", (pod for _, pod in gang.pods), meter)
-    for (path, _), verdict in zip(gang.pods, verdicts, strict=True):
-        if verdict is not HOLDS:
-            yield from _told(rule, asked, path, verdict)
+    for i, verdict in asked.failures(whole, "pod", gang.seen, meter):
+        yield from _told(rule, asked, gang.pods[i][0], verdict)
 
 
 def _told(rule: PodCheck, asked: Expression, path: str, verdict: Verdict) -> Iterator[Problem]:

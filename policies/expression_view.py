@@ -7,13 +7,11 @@ variables, arguments and commands are no part of it: they may be secrets.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from operator import attrgetter
+from functools import cached_property, lru_cache
 from typing import Final
 
 from api import quantities
 from api.jsons import Json, JsonObject
-from api.quantities import BadQuantityError
 from policies import gang_sizes, pod_security, reading
 from policies.cel.kinds import (
     BOOL,
@@ -25,34 +23,47 @@ from policies.cel.kinds import (
     ListOf,
     Record,
     record,
+    same,
 )
-from policies.cel.running import ExpressionError
 from policies.gang_sizes import GangSizes
 from policies.podcliqueset_view import Clique, Group, SetView
 
 # As long as people's words may be; nobody compares what is longer.
 _LONGEST: Final = 4096
-_MOST_RESOURCES: Final = 256
-_GPU: Final = gang_sizes.GPU_SUFFIX
-_NOTHING: Final[JsonObject] = {}
+_LONGEST_AMOUNT: Final = 32
 
 
-@dataclass(frozen=True)
-class PodSeen:
-    """A pod that is to be."""
+class PodSeen(dict[str, Json]):
+    """A pod that is to be: its spec, which nobody changes, and where it is to be.
 
-    namespace: str
-    spec: JsonObject
+    A copy of the spec's outermost level, so that its fields are read without a detour.
+    """
 
-    @cached_property
+    def __init__(self, namespace: str, spec: JsonObject) -> None:
+        super().__init__(spec)
+        self.namespace = namespace
+        # Not cached properties: those take a lock, which takes longer than what they would keep.
+        self._containers: list[JsonObject] | None = None
+        self._all: list[JsonObject] | None = None
+        self._gpus: int | None = None
+
     def containers(self) -> list[JsonObject]:
-        """Those that run together."""
-        return _objects(self.spec.get("containers"))
+        """Give those that run together."""
+        if self._containers is None:
+            self._containers = _objects(self.get("containers"))
+        return self._containers
 
-    @cached_property
     def all_containers(self) -> list[JsonObject]:
-        """Those of every list."""
-        return [each for key in pod_security.LISTS for each in _objects(self.spec.get(key))]
+        """Give those of every list."""
+        if self._all is None:
+            self._all = [each for key in pod_security.LISTS for each in _objects(self.get(key))]
+        return self._all
+
+    def gpus(self) -> int:
+        """Count the GPUs that it asks for."""
+        if self._gpus is None:
+            self._gpus = gang_sizes.gpus_of(self)
+        return self._gpus
 
 
 @dataclass(frozen=True)
@@ -62,24 +73,26 @@ class SetSeen:
     namespace: str
     labels: JsonObject
     view: SetView
+    pods: list[PodSeen]
+    """Of its cliques, in their order."""
 
     @cached_property
     def sizes(self) -> GangSizes:
         """How large its gangs are."""
-        return gang_sizes.of_set(self.view)
+        return gang_sizes.of_set(self.view, [pod.gpus() for pod in self.pods])
 
     @cached_property
     def cliques(self) -> list["CliqueSeen"]:
         """Its cliques."""
-        return [CliqueSeen(self.namespace, each) for each in self.view.cliques]
+        return [CliqueSeen(*each) for each in zip(self.view.cliques, self.pods, strict=True)]
 
 
 @dataclass(frozen=True)
 class CliqueSeen:
     """A clique of a set."""
 
-    namespace: str
     clique: Clique
+    pod: PodSeen
 
 
 def _text(key: str) -> Callable[[JsonObject], str]:
@@ -93,7 +106,11 @@ def _text(key: str) -> Callable[[JsonObject], str]:
 
 
 def _number(key: str) -> Callable[[JsonObject], int]:
-    return lambda holder: reading.number(holder.get(key)) or 0
+    def read(holder: JsonObject) -> int:
+        found = holder.get(key)
+        return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+    return read
 
 
 def _flag(key: str) -> Callable[[JsonObject], bool]:
@@ -101,7 +118,11 @@ def _flag(key: str) -> Callable[[JsonObject], bool]:
 
 
 def _security_flag(key: str) -> Callable[[JsonObject], bool]:
-    return lambda holder: reading.mapping(holder.get("securityContext")).get(key) is True
+    def read(holder: JsonObject) -> bool:
+        context = holder.get("securityContext")
+        return isinstance(context, dict) and context.get(key) is True
+
+    return read
 
 
 def _there(key: str) -> Callable[[JsonObject], bool]:
@@ -109,7 +130,9 @@ def _there(key: str) -> Callable[[JsonObject], bool]:
 
 
 def _objects(value: Json) -> list[JsonObject]:
-    return [reading.mapping(each) for each in reading.items(value)]
+    if not isinstance(value, list):
+        return []
+    return [each if isinstance(each, dict) else {} for each in value]
 
 
 def _many(key: str) -> Callable[[JsonObject], list[JsonObject]]:
@@ -132,49 +155,28 @@ def _words(value: Json) -> dict[str, str]:
 def _amount(resource: str) -> Record:
     """Describe what a container asks for of a resource, as Kubernetes fills it in."""
 
+    remembered = lru_cache(maxsize=1024)(lambda text: gang_sizes.amount(resource, text))
+
     def requests(container: JsonObject) -> int:
-        found = container.get("resources")
-        resources = found if isinstance(found, dict) else _NOTHING
+        resources = container.get("resources")
+        if not isinstance(resources, dict):
+            return 0
         asked = resources.get("requests")
-        written = asked.get(resource) if isinstance(asked, dict) else None
-        return limits(container) if written is None else _whole(resource, written)
+        if isinstance(asked, dict) and (written := asked.get(resource)) is not None:
+            if isinstance(written, str) and len(written) <= _LONGEST_AMOUNT:
+                return remembered(written)
+            return gang_sizes.amount(resource, written)
+        return limits(container)
 
     def limits(container: JsonObject) -> int:
-        found = container.get("resources")
-        resources = found if isinstance(found, dict) else _NOTHING
-        asked = resources.get("limits")
+        resources = container.get("resources")
+        asked = resources.get("limits") if isinstance(resources, dict) else None
         written = asked.get(resource) if isinstance(asked, dict) else None
-        return 0 if written is None else _whole(resource, written)
+        if isinstance(written, str) and len(written) <= _LONGEST_AMOUNT:
+            return remembered(written)
+        return gang_sizes.amount(resource, written)
 
     return record("amount", dict, {"requests": (INT, requests), "limits": (INT, limits)})
-
-
-def _gpus(*fields: str) -> Callable[[JsonObject], int]:
-    """Count devices called GPUs, of whichever maker; the first of these fields counts."""
-
-    def read(container: JsonObject) -> int:
-        resources = reading.mapping(container.get("resources"))
-        asked: JsonObject = {}
-        for field in reversed(fields):
-            asked |= reading.mapping(resources.get(field))
-        if len(asked) > _MOST_RESOURCES:
-            raise ExpressionError("a container names too many resources")
-        return sum(_whole(name, asked[name]) for name in asked if name.endswith(_GPU))
-
-    return read
-
-
-def _whole(name: str, written: Json) -> int:
-    if not isinstance(written, str | int) or isinstance(written, bool):
-        return 0
-    try:
-        return quantities.whole(name, str(written))
-    except BadQuantityError:
-        return 0  # told where types are looked at
-
-
-def _same(container: JsonObject) -> JsonObject:
-    return container
 
 
 _PORT: Final = record(
@@ -190,7 +192,7 @@ _PORT: Final = record(
 _GPUS: Final = record(
     "amount",
     dict,
-    {"requests": (INT, _gpus("requests", "limits")), "limits": (INT, _gpus("limits"))},
+    {"requests": (INT, gang_sizes.gpus_asked), "limits": (INT, gang_sizes.gpus_limited)},
 )
 _CONTAINER: Final = record(
     "container",
@@ -200,10 +202,10 @@ _CONTAINER: Final = record(
         "image": (STRING, _text("image")),
         "imagePullPolicy": (STRING, _text("imagePullPolicy")),
         "restartPolicy": (STRING, _text("restartPolicy")),
-        "gpu": (_GPUS, _same),
-        "cpu": (_amount(quantities.CPU), _same),
-        "memory": (_amount("memory"), _same),
-        "ephemeralStorage": (_amount("ephemeral-storage"), _same),
+        "gpu": (_GPUS, same),
+        "cpu": (_amount(quantities.CPU), same),
+        "memory": (_amount("memory"), same),
+        "ephemeralStorage": (_amount("ephemeral-storage"), same),
         "ports": (ListOf(_PORT), _many("ports")),
         "env": (STRINGS, _names("env")),
         "livenessProbe": (BOOL, _there("livenessProbe")),
@@ -242,32 +244,28 @@ def _level(part: Clique | Group | SetView) -> str:
     return (part.constraint.must if part.constraint else None) or ""
 
 
-def _pod(read: Callable[[JsonObject], object]) -> Callable[[PodSeen], object]:
-    return lambda pod: read(pod.spec)
-
-
 POD: Final = record(
     "pod",
     PodSeen,
     {
         "namespace": (STRING, lambda pod: pod.namespace),
-        "containers": (_CONTAINERS, attrgetter("containers")),
-        "initContainers": (_CONTAINERS, _pod(_many("initContainers"))),
-        "allContainers": (_CONTAINERS, attrgetter("all_containers")),
-        "gpus": (INT, _pod(gang_sizes.gpus_of)),
-        "hostNetwork": (BOOL, _pod(_flag("hostNetwork"))),
-        "hostPID": (BOOL, _pod(_flag("hostPID"))),
-        "hostIPC": (BOOL, _pod(_flag("hostIPC"))),
-        "nodeSelector": (WORDS, _pod(lambda spec: _words(spec.get("nodeSelector")))),
-        "priorityClassName": (STRING, _pod(_text("priorityClassName"))),
-        "restartPolicy": (STRING, _pod(lambda spec: _text("restartPolicy")(spec) or "Always")),
-        "runAsNonRoot": (BOOL, _pod(_security_flag("runAsNonRoot"))),
-        "runtimeClassName": (STRING, _pod(_text("runtimeClassName"))),
-        "schedulerName": (STRING, _pod(_text("schedulerName"))),
-        "serviceAccountName": (STRING, _pod(_text("serviceAccountName"))),
-        "terminationGracePeriodSeconds": (INT, _pod(_number("terminationGracePeriodSeconds"))),
-        "tolerations": (ListOf(_TOLERATION), _pod(_many("tolerations"))),
-        "volumes": (ListOf(_VOLUME), _pod(_many("volumes"))),
+        "containers": (_CONTAINERS, PodSeen.containers),
+        "initContainers": (_CONTAINERS, _many("initContainers")),
+        "allContainers": (_CONTAINERS, PodSeen.all_containers),
+        "gpus": (INT, PodSeen.gpus),
+        "hostNetwork": (BOOL, _flag("hostNetwork")),
+        "hostPID": (BOOL, _flag("hostPID")),
+        "hostIPC": (BOOL, _flag("hostIPC")),
+        "nodeSelector": (WORDS, lambda pod: _words(pod.get("nodeSelector"))),
+        "priorityClassName": (STRING, _text("priorityClassName")),
+        "restartPolicy": (STRING, lambda pod: _text("restartPolicy")(pod) or "Always"),
+        "runAsNonRoot": (BOOL, _security_flag("runAsNonRoot")),
+        "runtimeClassName": (STRING, _text("runtimeClassName")),
+        "schedulerName": (STRING, _text("schedulerName")),
+        "serviceAccountName": (STRING, _text("serviceAccountName")),
+        "terminationGracePeriodSeconds": (INT, _number("terminationGracePeriodSeconds")),
+        "tolerations": (ListOf(_TOLERATION), _many("tolerations")),
+        "volumes": (ListOf(_VOLUME), _many("volumes")),
     },
 )
 _CLIQUE: Final = record(
@@ -282,7 +280,7 @@ _CLIQUE: Final = record(
         "startsAfter": (STRINGS, lambda each: [name for _, name in each.clique.starts_after]),
         "topology": (STRING, lambda each: _level(each.clique)),
         "labels": (WORDS, lambda each: _words(each.clique.raw.get("labels"))),
-        "pod": (POD, lambda each: PodSeen(each.namespace, each.clique.pod)),
+        "pod": (POD, lambda each: each.pod),
     },
 )
 _GROUP: Final = record(

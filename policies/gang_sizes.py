@@ -1,7 +1,8 @@
 """How large a set's gangs are: at once, and at the most that autoscaling may make of them."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from api import quantities
@@ -25,19 +26,23 @@ class GangSizes:
     """Each clique, with the most pods that one copy of it has."""
 
 
-def of_set(seen: SetView) -> GangSizes:
-    """Count the gangs of a set and what the largest takes."""
+def of_set(seen: SetView, counted: Sequence[int] | None = None) -> GangSizes:
+    """Count the gangs of a set and what the largest takes.
+
+    `counted` says how many GPUs a pod of each clique asks for, where that is known.
+    """
+    each_takes = counted or [gpus_of(clique.pod) for clique in seen.cliques]
     groups = {id(group): _most(group.replicas, group.scaling) for group in seen.groups}
     kept = {id(group): min(group.minimum or 1, groups[id(group)]) for group in seen.groups}
     pods = gpus = 0
     cliques: list[tuple[Clique, int]] = []
-    for clique in seen.cliques:
+    for clique, gpus_each in zip(seen.cliques, each_takes, strict=True):
         copies = _most(clique.replicas, clique.scaling)
         cliques.append((clique, copies))
         home = seen.home(clique)
         in_base = copies * (kept[id(home)] if home else 1)
         pods += in_base
-        gpus += in_base * gpus_of(clique.pod)
+        gpus += in_base * gpus_each
     scaled = sum(groups[key] - kept[key] for key in groups)
     replicas = seen.replicas if seen.replicas is not None else 1
     return GangSizes(max(replicas, 0) * (1 + scaled), pods, gpus, tuple(cliques))
@@ -45,34 +50,76 @@ def of_set(seen: SetView) -> GangSizes:
 
 def gpus_of(pod: JsonObject) -> int:
     """Count the devices called GPUs, of whichever maker, that a pod asks for."""
-    at_once = sum(_gpus(each) for each in containers(pod, "containers"))
-    before = [*containers(pod, "initContainers")]
-    lasting = sum(_gpus(each) for each in before if each.get("restartPolicy") == "Always")
-    return max([at_once + lasting, *(_gpus(each) for each in before)])
+    at_once = 0
+    for each in containers(pod, "containers"):
+        at_once += gpus_asked(each)
+    before = containers(pod, "initContainers")
+    if not before:
+        return at_once
+    most = lasting = 0
+    for each in before:
+        asked = gpus_asked(each)
+        most = max(most, asked)
+        if asked and each.get("restartPolicy") == "Always":
+            lasting += asked
+    return max(at_once + lasting, most)
 
 
-def containers(pod: JsonObject, field: str) -> Iterator[JsonObject]:
+def containers(pod: JsonObject, field: str) -> list[JsonObject]:
     """Give the containers of one of a pod's lists of them."""
-    for each in reading.items(pod.get(field))[:_MOST_CONTAINERS]:
-        yield reading.mapping(each)
+    listed = pod.get(field)
+    if not isinstance(listed, list):
+        return []
+    return [each for each in listed[:_MOST_CONTAINERS] if isinstance(each, dict)]
 
 
-def _gpus(container: JsonObject) -> int:
-    resources = reading.mapping(container.get("resources"))
-    asked = {
-        **reading.mapping(resources.get("limits")),
-        **reading.mapping(resources.get("requests")),
-    }
-    return sum(_whole(name, asked[name]) for name in asked if name.endswith(GPU_SUFFIX))
-
-
-def _whole(name: str, written: Json) -> int:
-    if not isinstance(written, str | int) or isinstance(written, bool):
+def gpus_asked(container: JsonObject) -> int:
+    """Count the GPUs that a container asks for; a limit is a request where there is no other."""
+    resources = container.get("resources")
+    if not isinstance(resources, dict):
         return 0
+    total = 0
+    requests = reading.mapping(resources.get("requests"))
+    for name in requests:
+        # Twice, since the first costs a sixth of the second, and few names come that far.
+        if GPU_SUFFIX in name and name.endswith(GPU_SUFFIX):
+            total += amount(name, requests[name])
+    limits = reading.mapping(resources.get("limits"))
+    for name in limits:
+        if GPU_SUFFIX in name and name.endswith(GPU_SUFFIX) and name not in requests:
+            total += amount(name, limits[name])
+    return total
+
+
+def gpus_limited(container: JsonObject) -> int:
+    """Count the GPUs that a container is limited to."""
+    limits = reading.mapping(reading.mapping(container.get("resources")).get("limits"))
+    total = 0
+    for name in limits:
+        if GPU_SUFFIX in name and name.endswith(GPU_SUFFIX):
+            total += amount(name, limits[name])
+    return total
+
+
+def amount(resource: str, written: Json) -> int:
+    """Give an amount in the engine's unit; nothing for what is none, as is told elsewhere."""
+    if isinstance(written, str):
+        short = len(written) <= _LONGEST_REMEMBERED and len(resource) <= _LONGEST_REMEMBERED
+        return (_remembered if short else _amount)(resource, written)
+    if isinstance(written, bool) or not isinstance(written, int):
+        return 0
+    return _amount(resource, str(written))
+
+
+def _amount(resource: str, written: str) -> int:
     try:
-        return quantities.whole(name, str(written))
+        return quantities.whole(resource, written)
     except BadQuantityError:
-        return 0  # told where types are looked at
+        return 0
+
+
+_LONGEST_REMEMBERED: Final = 64
+_remembered: Final = lru_cache(maxsize=4096)(_amount)
 
 
 def _most(replicas: int | None, scaling: Scaling | None) -> int:

@@ -9,7 +9,7 @@ from policies.gang_sizes import GangSizes
 from policies.known import Known
 from policies.podcliqueset_view import CLIQUES, Resolved, SetView
 from policies.policy import Policy
-from policies.policy_queues import Queue
+from policies.policy_queues import Queue, StartupLimits
 from policies.problems import Problem
 from policies.rules import Rule
 
@@ -131,6 +131,8 @@ def schedulers_are_allowed(stood: Stood) -> Iterator[Problem]:
 def startup_is_short(stood: Stood) -> Iterator[Problem]:
     """Refuse startup orders of more cliques, edges or steps than the queue takes."""
     limits, name = stood.queue.startup, stood.queue.name
+    if limits == NO_STARTUP_LIMITS:
+        return
     edges = {
         clique.name: [after for _, after in clique.starts_after]
         for clique in stood.set.cliques
@@ -169,6 +171,8 @@ def _depth(edges: Mapping[str, list[str]]) -> int:
         wave = following
     return depth
 
+
+NO_STARTUP_LIMITS: Final = StartupLimits()
 
 RULES: Final[tuple[Rule[Stood], ...]] = (
     Rule(gangs_are_few),

@@ -1,13 +1,21 @@
 """An expression that was read: everything that can be wrong with it but what it is asked about."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, cast
 
 from policies.cel import functions, grammar, kinds, macros, operators, scope
 from policies.cel.grammar import Call, Entries, Index, Literal, Name, Node, Operation, Select
 from policies.cel.kinds import BOOL, INT, STRING, Kind, ListOf, Plain
-from policies.cel.running import ExpressionError, Frame, Meter, Run, TooMuchWorkError
+from policies.cel.running import (
+    FIRST_SLOT,
+    ExpressionError,
+    Frame,
+    Meter,
+    Run,
+    TooMuchWorkError,
+)
 from policies.cel.scope import Built, Scope
 from policies.cel.tokens import BadExpressionError
 from policies.problems import choice
@@ -33,6 +41,7 @@ class Unclear:
 Verdict = Holds | Fails | Unclear
 HOLDS: Final = Holds()
 FAILS: Final = Fails()
+_TOO_LONG: Final = Unclear("that would take too long")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +58,39 @@ class Expression:
 
     def ask(self, values: Mapping[str, object], meter: Meter) -> Verdict:
         """Evaluate it; the same values, with as many steps left, give the same verdict."""
-        return self._answer(self._frame(values, meter))
-
-    def ask_each(
-        self, values: Mapping[str, object], name: str, many: Iterable[object], meter: Meter
-    ) -> Iterator[Verdict]:
-        """Evaluate it with each of these as the variable of that name, one after the other."""
-        frame, slot = self._frame(values, meter), self._given.index(name)
-        for each in many:
-            frame.slots[slot] = each
-            yield self._answer(frame)
-
-    def _frame(self, values: Mapping[str, object], meter: Meter) -> Frame:
-        slots: list[object] = [values.get(name) for name in self._given]
-        return Frame(slots + [None] * (self._slots - len(slots)), meter)
-
-    def _answer(self, frame: Frame) -> Verdict:
         try:
-            frame.meter.charge(self._size)
-            return HOLDS if self._run(frame) is True else FAILS
+            meter.charge(self._size)
+            return HOLDS if self._run(self._frame(values, meter)) is True else FAILS
         except ExpressionError as error:
             return Unclear(str(error))
         except TooMuchWorkError:
-            return Unclear("that would take too long")
+            return _TOO_LONG
+
+    def failures(
+        self, values: Mapping[str, object], name: str, many: Sequence[object], meter: Meter
+    ) -> list[tuple[int, Fails | Unclear]]:
+        """Evaluate it with each of these as the variable of that name; tell where it is not so."""
+        found: list[tuple[int, Fails | Unclear]] = []
+        frame, run = self._frame(values, meter), self._run
+        slot = FIRST_SLOT + self._given.index(name)
+        try:
+            meter.charge(self._size * len(many))
+        except TooMuchWorkError:
+            return [(i, _TOO_LONG) for i in range(len(many))]
+        for i, each in enumerate(many):
+            frame[slot] = each
+            try:
+                if run(frame) is not True:
+                    found.append((i, FAILS))
+            except ExpressionError as error:
+                found.append((i, Unclear(str(error))))
+            except TooMuchWorkError:
+                found.append((i, _TOO_LONG))
+        return found
+
+    def _frame(self, values: Mapping[str, object], meter: Meter) -> Frame:
+        frame: Frame = [meter, *(values.get(name) for name in self._given)]
+        return frame + [None] * (self._slots - len(frame))
 
 
 def read(text: str, given: Mapping[str, Kind]) -> Expression:
@@ -111,7 +130,7 @@ def _alone(node: Literal | Name | Entries, names: Scope) -> Built:
 def _literal(node: Literal) -> Built:
     value = node.value
     kind = BOOL if isinstance(value, bool) else INT if isinstance(value, int) else STRING
-    return Built(kind, lambda _: value, 1, node.at)
+    return Built(kind, lambda _: value, 1, node.at, constant=value)
 
 
 def _name(node: Name, names: Scope) -> Built:
@@ -122,7 +141,7 @@ def _name(node: Name, names: Scope) -> Built:
         )
     kind, slot = found
     names.slots.used.add(node.name)
-    return Built(kind, lambda frame: frame.slots[slot], 1, node.at)
+    return Built(kind, itemgetter(slot), 1, node.at, slot=slot)
 
 
 def _entries(node: Entries, names: Scope) -> Built:

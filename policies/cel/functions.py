@@ -10,7 +10,7 @@ from policies.cel import running
 from policies.cel.grammar import Literal, Node
 from policies.cel.kinds import BOOL, INT, STRING, Kind, ListOf, MapOf, Plain
 from policies.cel.operators import CHARACTERS
-from policies.cel.running import ExpressionError, Frame, whole
+from policies.cel.running import ExpressionError, Frame, charge, whole
 from policies.cel.scope import Built
 from policies.cel.tokens import BadExpressionError
 
@@ -68,12 +68,22 @@ _Found = tuple[Kind, running.Run]
 
 def _test(name: str, parts: Sequence[Built]) -> _Found:
     text, part = (_text(name, each) for each in parts)
-    test = _TESTS[name]
+    test, constant = _TESTS[name], parts[1].constant
+
+    def run_constant(frame: Frame) -> object:
+        whole_text = text(frame)
+        if len(whole_text) > CHARACTERS:
+            charge(frame, len(whole_text) // CHARACTERS)
+        return test(whole_text, known)
+
+    if isinstance(constant, str):
+        known = constant
+        return BOOL, run_constant
 
     def run(frame: Frame) -> object:
         whole_text = text(frame)
         if len(whole_text) > CHARACTERS:
-            frame.meter.charge(len(whole_text) // CHARACTERS)
+            charge(frame, len(whole_text) // CHARACTERS)
         return test(whole_text, part(frame))
 
     return BOOL, run
@@ -84,7 +94,7 @@ def _case(name: str, parts: Sequence[Built]) -> _Found:
 
     def run(frame: Frame) -> object:
         found = text(frame)
-        frame.meter.charge(len(found) // CHARACTERS)
+        charge(frame, len(found) // CHARACTERS)
         return found.translate(table)
 
     return STRING, run
@@ -98,7 +108,7 @@ def _over_list(name: str, parts: Sequence[Built]) -> _Found:
 
     def run(frame: Frame) -> object:
         found = many(frame)
-        frame.meter.charge(len(found))
+        charge(frame, len(found))
         if not found and work is not sum:
             raise ExpressionError(f"an empty list has no {name}")
         return whole(work(found))

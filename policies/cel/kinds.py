@@ -79,6 +79,11 @@ def record(
     )
 
 
+def same(value: object) -> object:
+    """Read a part of something that is read out of the same value again."""
+    return value
+
+
 def joined(one: Kind, other: Kind) -> Kind | None:
     """Give the kind that both are of, or None."""
     if one == other or other == ListOf(None):

@@ -7,7 +7,7 @@ from typing import Final, Protocol, cast
 from policies.cel import kinds, operators
 from policies.cel.grammar import Name, Node, Select
 from policies.cel.kinds import BOOL, STRING, Kind, ListOf, MapOf
-from policies.cel.running import ExpressionError, Frame, Run
+from policies.cel.running import ExpressionError, Frame, Run, charge
 from policies.cel.scope import Built, Scope
 from policies.cel.tokens import BadExpressionError
 
@@ -77,11 +77,11 @@ def _quantified(*, decided: bool) -> _Way:
         over, slot, each, asked = passes.over, passes.slot, passes.each, parts[0].run
 
         def run(frame: Frame) -> object:
-            found, slots = over(frame), frame.slots
-            frame.meter.charge(len(found) * each)
+            found = over(frame)
+            charge(frame, len(found) * each)
             error: ExpressionError | None = None
             for item in found:
-                slots[slot] = item
+                frame[slot] = item
                 try:
                     if asked(frame) is decided:
                         return decided
@@ -100,10 +100,10 @@ def _once(passes: _Pass, parts: Sequence[Built]) -> tuple[Kind, Run]:
     over, slot, each, asked = passes.over, passes.slot, passes.each, parts[0].run
 
     def run(frame: Frame) -> object:
-        found, slots, count = over(frame), frame.slots, 0
-        frame.meter.charge(len(found) * each)
+        found, count = over(frame), 0
+        charge(frame, len(found) * each)
         for item in found:
-            slots[slot] = item
+            frame[slot] = item
             count += asked(frame) is True
         return count == 1
 
@@ -123,10 +123,10 @@ def _collected(passes: _Pass, test: Run | None, gives: Run | None) -> Run:
     over, slot, each = passes.over, passes.slot, passes.each
 
     def run(frame: Frame) -> object:
-        found, slots, kept = over(frame), frame.slots, []
-        frame.meter.charge(len(found) * each)
+        found, kept = over(frame), []
+        charge(frame, len(found) * each)
         for item in found:
-            slots[slot] = item
+            frame[slot] = item
             if test is None or test(frame):
                 kept.append(item if gives is None else gives(frame))
         return kept

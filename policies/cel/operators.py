@@ -6,20 +6,43 @@ from typing import Final, cast
 
 from policies.cel import kinds
 from policies.cel.kinds import BOOL, INT, STRING, ListOf, MapOf
-from policies.cel.running import ExpressionError, Frame, Run, whole
+from policies.cel.running import ExpressionError, Frame, Run, charge, whole
 from policies.cel.scope import Built
 from policies.cel.tokens import BadExpressionError
 from policies.problems import choice
 
-_Compare = Callable[[object, object], bool]
+_Order = Callable[[Frame], int]
+_Read = Callable[[object], int]
+_Compared = Callable[[_Order, _Order], Run]
+_ComparedTo = Callable[[_Order, int], Run]
 
-_EQUALITY: Final[dict[str, _Compare]] = {"==": operator.eq, "!=": operator.ne}
-_ORDER: Final[dict[str, _Compare]] = {
-    "<": cast("_Compare", operator.lt),
-    "<=": cast("_Compare", operator.le),
-    ">": cast("_Compare", operator.gt),
-    ">=": cast("_Compare", operator.ge),
+# Written out, since a call for each comparison would take as long again as the comparison. Texts
+# are compared in the same way: that both sides are of one kind is known.
+_COMPARED: Final[dict[str, _Compared]] = {
+    "==": lambda one, other: lambda frame: one(frame) == other(frame),
+    "!=": lambda one, other: lambda frame: one(frame) != other(frame),
+    "<": lambda one, other: lambda frame: one(frame) < other(frame),
+    "<=": lambda one, other: lambda frame: one(frame) <= other(frame),
+    ">": lambda one, other: lambda frame: one(frame) > other(frame),
+    ">=": lambda one, other: lambda frame: one(frame) >= other(frame),
 }
+_COMPARED_TO: Final[dict[str, _ComparedTo]] = {
+    "==": lambda one, value: lambda frame: one(frame) == value,
+    "!=": lambda one, value: lambda frame: one(frame) != value,
+    "<": lambda one, value: lambda frame: one(frame) < value,
+    "<=": lambda one, value: lambda frame: one(frame) <= value,
+    ">": lambda one, value: lambda frame: one(frame) > value,
+    ">=": lambda one, value: lambda frame: one(frame) >= value,
+}
+_READ_AND_COMPARED_TO: Final[dict[str, Callable[[_Read, int, int], Run]]] = {
+    "==": lambda read, slot, value: lambda frame: read(frame[slot]) == value,
+    "!=": lambda read, slot, value: lambda frame: read(frame[slot]) != value,
+    "<": lambda read, slot, value: lambda frame: read(frame[slot]) < value,
+    "<=": lambda read, slot, value: lambda frame: read(frame[slot]) <= value,
+    ">": lambda read, slot, value: lambda frame: read(frame[slot]) > value,
+    ">=": lambda read, slot, value: lambda frame: read(frame[slot]) >= value,
+}
+_EQUALITY: Final = ("==", "!=")
 # So many characters are looked at, or copied, in about the time of one step.
 CHARACTERS: Final = 64
 
@@ -39,7 +62,7 @@ def operation(sign: str, parts: Sequence[Built], at: int) -> Built:
 def _of_two(sign: str, left: Built, right: Built, at: int) -> Built:
     if sign in _EQUALITY:
         return _equality(sign, left, right, at)
-    if sign in _ORDER:
+    if sign in _COMPARED:
         return _order(sign, left, right, at)
     if sign == "in":
         return _within(left, right, at)
@@ -85,6 +108,9 @@ def _unary(sign: str, part: Built, size: int, at: int) -> Built:
     inner = part.run
     if sign == "!":
         part.must_be(BOOL, "what ! turns round")
+        if part.read is not None and part.slot is not None:
+            read, slot = part.read, part.slot
+            return Built(BOOL, lambda frame: not read(frame[slot]), size, at)
         return Built(BOOL, lambda frame: not inner(frame), size, at)
     part.must_be(INT, "what - stands before")
     number = cast("Callable[[Frame], int]", inner)
@@ -99,28 +125,35 @@ def _equality(sign: str, left: Built, right: Built, at: int) -> Built:
         )
     if not kinds.is_comparable(kind):
         raise BadExpressionError(f"{kind.name} cannot be compared; compare its parts", at)
-    return _compared(_EQUALITY[sign], left, right, at)
+    return _compared(sign, left, right, at)
 
 
 def _order(sign: str, left: Built, right: Built, at: int) -> Built:
     right.must_be(left.kind, f"the right side of {sign}")
     if left.kind not in (INT, STRING, BOOL):
         raise BadExpressionError(f"{left.kind.name} has no order", at)
-    return _compared(_ORDER[sign], left, right, at)
+    return _compared(sign, left, right, at)
 
 
-def _compared(compare: _Compare, left: Built, right: Built, at: int) -> Built:
-    one, other = left.run, right.run
+def _compared(sign: str, left: Built, right: Built, at: int) -> Built:
+    one, other = (cast("_Order", part.run) for part in (left, right))
     size = 1 + left.size + right.size
-    if isinstance(left.kind, ListOf):
-
-        def run(frame: Frame) -> object:
-            found = cast("list[object]", one(frame))
-            frame.meter.charge(len(found))
-            return compare(found, other(frame))
-
+    if right.constant is not None and left.read is not None and left.slot is not None:
+        read, value = cast("_Read", left.read), cast("int", right.constant)
+        return Built(BOOL, _READ_AND_COMPARED_TO[sign](read, left.slot, value), size, at)
+    if right.constant is not None:
+        run = _COMPARED_TO[sign](one, cast("int", right.constant))
         return Built(BOOL, run, size, at)
-    return Built(BOOL, lambda frame: compare(one(frame), other(frame)), size, at)
+    run = _COMPARED[sign](one, other)
+    if not isinstance(left.kind, ListOf):
+        return Built(BOOL, run, size, at)
+    many = cast("Callable[[Frame], list[object]]", left.run)
+
+    def counted(frame: Frame) -> object:
+        charge(frame, len(many(frame)))
+        return run(frame)
+
+    return Built(BOOL, counted, size, at)
 
 
 def _within(left: Built, right: Built, at: int) -> Built:
@@ -137,7 +170,7 @@ def _within(left: Built, right: Built, at: int) -> Built:
     def run(frame: Frame) -> object:
         value = one(frame)
         found = cast("list[object]", many(frame))
-        frame.meter.charge(len(found))
+        charge(frame, len(found))
         return value in found
 
     return Built(BOOL, run, 1 + left.size + right.size, at)
@@ -159,7 +192,7 @@ def _sum(left: Built, right: Built, at: int) -> Built:
 
     def run(frame: Frame) -> object:
         found = one(frame) + other(frame)
-        frame.meter.charge(len(found) // share)
+        charge(frame, len(found) // share)
         return found
 
     return Built(kind, run, size, at)
@@ -231,14 +264,25 @@ def field(of: Built, name: str, at: int) -> Built:
         raise BadExpressionError(
             f"{of.kind.name} has no field {name!r}{choice(of.kind.fields)}", at
         )
-    read = found.read
+    read, slot = found.read, of.slot
+    if read is kinds.same:
+        return Built(found.kind, holder, of.size + 1, at, slot=slot, read=of.read)
     if not isinstance(found.kind, ListOf | MapOf):
+        if slot is not None and of.read is None:
+            run = _reading(read, slot)
+            return Built(found.kind, run, of.size + 1, at, slot=slot, read=read)
         return Built(found.kind, lambda frame: read(holder(frame)), of.size + 1, at)
 
-    def run(frame: Frame) -> object:
-        many = cast("list[object]", read(holder(frame)))
+    lists = cast("Callable[[object], list[object]]", read)
+
+    def counted(frame: Frame) -> object:
+        many = lists(holder(frame))
         if len(many) > CHARACTERS:
-            frame.meter.charge(len(many))
+            charge(frame, len(many))
         return many
 
-    return Built(found.kind, run, of.size + 1, at)
+    return Built(found.kind, counted, of.size + 1, at)
+
+
+def _reading(read: Callable[[object], object], slot: int) -> Run:
+    return lambda frame: read(frame[slot])

@@ -1,10 +1,10 @@
 """What is known of a part of an expression before it is evaluated, and the names it may use."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from policies.cel.kinds import Kind
-from policies.cel.running import Run
+from policies.cel.running import FIRST_SLOT, Run
 from policies.cel.tokens import BadExpressionError
 
 
@@ -16,6 +16,12 @@ class Built:
     run: Run
     size: int
     at: int
+    constant: bool | int | str | None = None
+    """What it always gives, if that is known."""
+    slot: int | None = None
+    """Where the variable is that it gives, or that it reads."""
+    read: Callable[[object], object] | None = None
+    """How it reads that variable; None where it gives the variable itself."""
 
     def must_be(self, kind: Kind, what: str) -> None:
         """Refuse another kind; raises BadExpressionError."""
@@ -27,7 +33,7 @@ class Built:
 class Slots:
     """How many variables there are, and which of the given ones are used."""
 
-    count: int = 0
+    count: int = FIRST_SLOT
     used: set[str] = field(default_factory=set)
 
 
@@ -47,4 +53,5 @@ class Scope:
 
 def given(names: Mapping[str, Kind]) -> Scope:
     """Give the scope of a whole expression."""
-    return Scope({key: (kind, i) for i, (key, kind) in enumerate(names.items())}, Slots(len(names)))
+    slots = {key: (kind, i) for i, (key, kind) in enumerate(names.items(), FIRST_SLOT)}
+    return Scope(slots, Slots(FIRST_SLOT + len(names)))

@@ -5,8 +5,10 @@ import itertools
 import orjson
 import pytest
 
+from api.jsons import Json
 from policies.known import NOTHING
 from policies.policy import BUILT_IN
+from tests.bench import webhook_policy
 from tests.bench.webhook_reviews import BY_ROUTE, SET_OF_TWENTY, UID, mix
 from webhook.answering import Answering, Span
 from webhook.metrics import Metrics
@@ -33,3 +35,20 @@ def test_of_the_mix_four_fifths_are_pods() -> None:
     assert counted == {
         "/mutate/pods": 8, "/default/podcliquesets": 1, "/validate/podcliquesets": 1,
     }  # fmt: skip
+
+
+def test_the_policy_that_is_measured_finds_nothing_in_its_set_and_each_rule_could() -> None:
+    assert len(webhook_policy.RULES) == 20
+    assert webhook_policy.bench().findings() == []
+    broken: list[Json] = [
+        {"id": "a", "cel": "pod.allContainers.all(c, c.privileged)"},
+        {"id": "b", "cel": "set.podsPerGang < 2"},
+        {"id": "c", "images": {"deny": ["registry.example/*"]}},
+    ]
+    found = webhook_policy.bench(broken).findings()
+    assert {each.rule for each in found} == {"a", "b", "c"}
+
+
+def test_the_policys_row_is_bounded_by_a_millisecond() -> None:
+    (row,) = webhook_policy.evaluated()
+    assert (row.unit, row.budget, row.value > 0) == ("ms", webhook_policy.MILLISECOND, True)

@@ -29,6 +29,7 @@ from tests.bench.webhook_load import (
     request,
     saturate,
 )
+from tests.bench.webhook_policy import evaluated
 from tests.bench.webhook_reviews import BY_ROUTE, SET_OF_TWENTY, mix
 from tests.bench.webhook_worst import worst
 from tests.webhook.running import Files, Running, files_in, port_of, ready, started, until
@@ -226,6 +227,7 @@ def measure(plan: Plan) -> list[Row]:
         what = "memory after all of this, master included, no cluster followed"
         rows.append(Row(what, ours.memory(), "MiB", bare.memory(), Budget(90)))
     rows += _memories(plan)
+    rows += evaluated()
     rows += worst()
     rows += added()
     for processes, threads in SPLITS if plan.splits else ():

@@ -49,7 +49,9 @@ WHOLE: JsonObject = draft(
 
 def holds(text: str, spec: JsonObject | None = None, whole: JsonObject | None = None) -> bool:
     raw = podcliqueset_defaults.defaulted(whole or WHOLE).object
-    seen = SetSeen("infer-a", {"team": "ml"}, podcliqueset_view.view(raw))
+    view = podcliqueset_view.view(raw)
+    pods = [PodSeen("infer-a", one.pod) for one in view.cliques]
+    seen = SetSeen("infer-a", {"team": "ml"}, view, pods)
     values = {"queue": "chat", "pod": PodSeen("infer-a", spec or WIDE), "set": seen}
     verdict = read_expression(text).ask(values, Meter())
     return type(verdict).__name__ == "Holds"
