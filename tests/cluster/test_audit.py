@@ -4,9 +4,9 @@ import asyncio
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Final
@@ -17,24 +17,34 @@ import pytest
 
 from api import names
 from api.jsons import Json, JsonObject
-from certs.issue import Names, issue_leaf
+from certs.issue import Names, issue_authority, issue_leaf
 from kube.client import Client
+from kube.clock import SystemClock
 from kube.errors import Invalid, NotFound
 from kube.resources import EVENTS, PODCLIQUESETS, SERVICEACCOUNTS, SERVICES
+from penstock.lab import cluster as labs
 from penstock.lab import kubeconfigs
+from penstock.lab.install import InstallOptions, install, stop
 from penstock.lab.layout import Layout
 from penstock.lab.metrics_api import API_SERVICES
+from penstock.lab.progress import Screen
+from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
 from tests.support.auditstand import KEY, SECRET, review
+from tests.support.charts import Render, helm, render
+from tests.support.clientpair import client_pair
 from tests.support.installed import Installed
-from tests.support.living import Cluster, engine_set
-from tests.support.tenants import CLUSTERROLEBINDINGS
+from tests.support.leftovers import fresh_name
+from tests.support.living import Cluster, connect, engine_set, namespace
+from tests.support.tenants import CLUSTERROLEBINDINGS, ROLEBINDINGS
 from tests.webhook.running import CLOCK, HOST, JSON, VALIDATE, Files, files_in, serving
 from webhook import audit_api
 
 pytestmark = pytest.mark.cluster
 
 PATIENCE: Final = 20.0
+
+__all__ = ["helm", "render"]
 
 
 @dataclass(frozen=True)
@@ -112,11 +122,27 @@ def refuse(files: Files, port: int, uid: str, space: str) -> None:
     connection.close()
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where the test's own webhooks stand, and how they know the API server."""
+
+    installed: Installed
+    person: Client
+    space: str
+    folder: Path
+    trust: Sequence[str] = ()
+
+    def by_the_labs_certificate(self) -> "Place":
+        """Know it by the certificate that labs have, of which nothing is said in a ConfigMap."""
+        (authority,) = self.installed.lab.directory.glob("kwok/clusters/*/pki/ca.crt")
+        named = ("--audit-client-ca", str(authority), "--audit-client-name", "kwok-admin")
+        return replace(self, trust=named)
+
+
 @asynccontextmanager
-async def served(
-    installed: Installed, tmp_path: Path, person: Client, space: str
-) -> AsyncIterator[Files]:
+async def served(place: Place) -> AsyncIterator[Files]:
     """Two webhooks of the test's own, and an API server that serves their logs."""
+    installed, person, space, tmp_path = place.installed, place.person, place.space, place.folder
     files = files_in(tmp_path / "tls")
     service = f"audit-{secrets.token_hex(3)}"
     leaf = issue_leaf(
@@ -124,7 +150,6 @@ async def served(
     )
     files.swap(leaf.certificate_pem, leaf.key_pem)
     (tmp_path / "key").write_bytes(SECRET)
-    (authority,) = installed.lab.directory.glob("kwok/clusters/*/pki/ca.crt")
     ports = (free_port(), free_port())
     own = installed.installation.kubeconfig(names.WEBHOOK_ACCOUNT)
     async with AsyncExitStack() as stack:
@@ -132,8 +157,7 @@ async def served(
             flags = [
                 "--kubeconfig", str(own), "--audit-dir", str(tmp_path / f"log-{i}"),
                 "--audit-key", str(tmp_path / "key"), "--audit-replica", f"own-{i}",
-                "--audit-port", str(port), "--audit-client-ca", str(authority),
-                "--audit-client-name", "kwok-admin",
+                "--audit-port", str(port), *place.trust,
                 *(word for each in ports for word in ("--audit-peer", f"{HOST}:{each}")),
             ]  # fmt: skip
             running = stack.enter_context(serving(files, tmp_path / f"out-{i}", *flags))
@@ -179,7 +203,8 @@ async def test_the_api_server_serves_all_logs_to_whoever_may_read_them(
 ) -> None:
     reader = await account(installed.lab, person, space, tmp_path)
     words = ("query", "-n", space, "-o", "json", "--kubeconfig")
-    async with served(installed, tmp_path, person, space):
+    place = Place(installed, person, space, tmp_path).by_the_labs_certificate()
+    async with served(place):
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while (done := await audit(*words, str(installed.lab.kubeconfig))).code:
             assert asyncio.get_running_loop().time() < deadline, done.err
@@ -237,3 +262,51 @@ async def account(lab: Lab, person: Client, space: str, folder: Path) -> Path:
         kubeconfigs.render(kubeconfigs.cluster_of(lab.kubeconfig), "reader", folder / "token")
     )
     return path
+
+
+@pytest.mark.long
+def test_a_cluster_says_itself_by_which_certificate_its_api_server_is_known(
+    render: Render, tmp_path: Path
+) -> None:
+    """In a lab of its own, whose API server has a front proxy's authority as most clusters do."""
+    authority = issue_authority(CLOCK.now())
+    (tmp_path / "front-proxy.crt").write_bytes(authority.certificate_pem)
+    pair = client_pair(authority, "front-proxy", tmp_path)
+    flags = {
+        "requestheader-client-ca-file": str(tmp_path / "front-proxy.crt"),
+        "requestheader-allowed-names": "front-proxy",
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": str(pair),
+        "proxy-client-key-file": str(pair),
+    }
+    settings = tuple(Setting("kube-apiserver", flag, value) for flag, value in flags.items())
+    spec = LabSpec(fresh_name(), nodes=1, settings=settings)
+    screen = Screen(sys.stderr, SystemClock(), live=False)
+    rights = render("audit.serve=true", "audit.caBundle=QUJD")[
+        "RoleBinding", "penstock-webhook-audit"
+    ]
+    try:
+        lab = asyncio.run(labs.up(spec, screen))
+        asyncio.run(_followed(lab, rights, tmp_path))
+    finally:
+        asyncio.run(labs.down(spec.name, screen))
+
+
+async def _followed(lab: Lab, rights: JsonObject, folder: Path) -> None:
+    made = await install(
+        lab.directory, lab.kubeconfig, lab.binaries["helm"], InstallOptions(), lambda _: None
+    )
+    try:
+        async with connect(lab.kubeconfig) as person, namespace(person, "followed") as space:
+            await person.create(ROLEBINDINGS, rights, "kube-system")
+            words = ("query", "-n", space, "-o", "json", "--kubeconfig", str(lab.kubeconfig))
+            async with served(Place(Installed(lab, made), person, space, folder)):
+                deadline = asyncio.get_running_loop().time() + PATIENCE
+                while (done := await audit(*words)).code:
+                    assert asyncio.get_running_loop().time() < deadline, done.err
+                    await asyncio.sleep(0.2)
+                assert sorted(ids(done)) == ["u-0", "u-1"]
+    finally:
+        await asyncio.to_thread(stop, lab.directory)
