@@ -24,7 +24,8 @@ from tests.support.ordered import NEVER_READY, clique, let_be_ready, of_clique, 
 
 pytestmark = pytest.mark.cluster
 
-BOUND_LATE = 120.0  # seconds: longer than a pod may take to be bound and a gang is kept half
+# Seconds: pods have 45 to be bound, and a gang is kept half for 30 more; several times as long.
+BOUND_LATE = 200.0
 
 
 @contextmanager
