@@ -21,7 +21,7 @@ from webhook.answering import Span
 from webhook.routes import PATHS
 from webhook.telling import event
 
-FEW = 400
+FEW = 150
 MANY = 100_000
 BATCH = 1_000
 LENGTH = 10
