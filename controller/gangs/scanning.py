@@ -42,6 +42,7 @@ LOOK_EVERY: Final = 2.0
 """Seconds between two looks whether there is a reason to scan."""
 
 SCAN_EVERY: Final = 600.0
+RETRY_SECONDS: Final = 30.0
 PAUSE: Final = 0.02
 """Seconds between two objects, so that there are fifty a second at most."""
 
@@ -136,7 +137,7 @@ class Scanner:
                 await self.look(again=is_due)
             except ApiError as error:
                 _log.warning("what is there cannot be held against the policy now: %s", error)
-                self._changed = True
+                self._due = self._clock.monotonic() + RETRY_SECONDS
 
     async def look(self, *, again: bool = False) -> None:
         """Scan, if it is another policy than last time or is to be done `again`."""

@@ -1,5 +1,6 @@
 """Everything that is there is held against the policy, slowly, and nothing of it is touched."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,13 @@ from typing_extensions import override
 
 from api import names
 from api.jsons import JsonObject
-from controller.gangs.scanning import LOOK_EVERY, PAUSE, SCAN_EVERY, Scanner
+from controller.gangs.scanning import (
+    LOOK_EVERY,
+    PAUSE,
+    RETRY_SECONDS,
+    SCAN_EVERY,
+    Scanner,
+)
 from kube.access import Credentials
 from kube.client import Client
 from kube.errors import ApiError
@@ -292,6 +299,27 @@ async def test_a_successor_of_one_who_died_at_any_write_comes_to_the_same(write:
             assert report is not None
             assert report["summary"] == {"pass": 0, "fail": 1, "warn": 1, "error": 0, "skip": 0}
         assert stand.broken()["queue-gangs-are-few"] == 2
+
+
+async def test_what_fails_is_tried_again_after_a_while_and_not_at_once() -> None:
+    async with standing() as stand:
+        stand.says(FEW)
+        stand.a_set("small")
+        tries: list[float] = []
+
+        def refuse(_: str) -> None:
+            tries.append(stand.clock.monotonic())
+            raise web.HTTPForbidden
+
+        stand.api.before = refuse
+        running = asyncio.ensure_future(stand.scanner.run())
+        async with asyncio.timeout(30):
+            while len(tries) < 3:
+                await asyncio.sleep(0.01)
+        running.cancel()
+        first, second, third = tries[:3]
+        assert second - first >= RETRY_SECONDS
+        assert third - second >= RETRY_SECONDS
 
 
 async def test_it_scans_when_the_policy_is_another_and_now_and_then() -> None:
