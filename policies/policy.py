@@ -5,7 +5,8 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from api import names
+from api import durations, names
+from api.durations import BadDurationError
 from api.models import LongName
 from policies import syntax
 from policies.policy_checks import MOST_CHECKS, MOST_EXPRESSIONS, Exemption, PodCheck
@@ -47,6 +48,29 @@ class PodPolicy(PolicyModel):
         return value
 
 
+class TimeoutPolicy(PolicyModel):
+    """For how long Penstock waits."""
+
+    gang: Annotated[
+        str | None,
+        Field(
+            max_length=64,
+            description="How long gangs that say nothing of it may wait to be bound, such as 30m; "
+            "0 for ever. Left out, the flag of gangs says it.",
+        ),
+    ] = None
+
+    @field_validator("gang")
+    @classmethod
+    def _is_a_duration(cls, value: str | None) -> str | None:
+        try:
+            if value is not None and durations.seconds(value) < 0:
+                raise ValueError(f"{value!r} is less than nothing")
+        except BadDurationError as error:
+            raise ValueError(str(error)) from error
+        return value
+
+
 class ProtectionPolicy(PolicyModel):
     """Who may change what Penstock makes."""
 
@@ -79,6 +103,7 @@ class Policy(PolicyModel):
     mnnvl: MnnvlPolicy = MnnvlPolicy()
     pods: PodPolicy = PodPolicy()
     managed_resources: ProtectionPolicy = ProtectionPolicy()
+    timeouts: TimeoutPolicy = TimeoutPolicy()
     mode: Annotated[
         Mode, Field(description="What comes of a broken rule that has no mode of its own.")
     ] = Mode.ENFORCE

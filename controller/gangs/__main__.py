@@ -13,13 +13,14 @@ from pathlib import Path
 from api import names
 from api.streams import Custom, Node, Pod, PodClique
 from controller import process, settings
-from controller.gangs import options, owners
+from controller.gangs import options, owners, patience
+from controller.gangs.announcing import Announcer
 from controller.gangs.capacity import CapacityReporter
 from controller.gangs.keeps.keeper import Keeper
 from controller.gangs.modes import Mode
 from controller.gangs.options import Certificates
 from controller.gangs.plain_acting import PlainMaker
-from controller.gangs.policy_keeping import PolicyKeeper, Telling
+from controller.gangs.policy_keeping import PolicyKeeper
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.recording import Recorder
 from controller.gangs.rotating import Rotator
@@ -37,6 +38,7 @@ from kube.resources import (
     RESERVATIONS,
     SCALING_GROUPS,
 )
+from policies.policy import Policy
 
 _GANGS_AT_ONCE = 32  # most of them wait for the API server
 
@@ -91,7 +93,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
         group.create_task(capacity.run())
-        group.create_task(_policy(told, around, fenced, reconciler.announcer.voice))
+        group.create_task(_policy(told, around, fenced, reconciler.announcer))
         if not features.sets:
             aside = StandingAside(client, around.clock, caches, Aside(features), fenced)
             group.create_task(aside.run())
@@ -104,14 +106,22 @@ async def work(told: Told, around: process.Surroundings) -> None:
 
 
 async def _policy(
-    told: Told, around: process.Surroundings, fenced: Callable[[], int | None], voice: Telling
+    told: Told,
+    around: process.Surroundings,
+    fenced: Callable[[], int | None],
+    announcer: Announcer,
 ) -> None:
     """Keep the policy, and hold what is there against it."""
     namespace = around.settings.namespace
     # A companion's sets are another's to judge.
     sets = around.settings.features.sets and not told.companion
     scanner = Scanner(around.client, namespace, fenced, sets=sets)
-    keeper = PolicyKeeper(around.client, namespace, fenced, voice, scanner.wake)
+    keeper = PolicyKeeper(around.client, namespace, fenced, announcer.voice, scanner.wake)
+
+    def go_by(policy: Policy) -> None:
+        announcer.timeout = patience.of_policy(policy, told.gang_timeout)
+
+    keeper.goes_by = go_by
     async with asyncio.TaskGroup() as group:
         group.create_task(keeper.run(around.rng))
         group.create_task(scanner.run())

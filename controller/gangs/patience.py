@@ -17,6 +17,7 @@ from api.reservation import State
 from controller.gangs.deciding import Abandon, Expire, deadline_of
 from controller.gangs.views import GangView
 from controller.podgang import Gang
+from policies.policy import Policy
 
 HELD_FOR: Final = timedelta(seconds=60)  # how long a reservation waits for its first lift
 _SECONDS: Final = re.compile(r"[0-9]{1,9}")
@@ -33,6 +34,12 @@ def timeout_of(gang: Gang, default: timedelta | None) -> timedelta | None:
     said = read(text) if text else None
     chosen = default if said is None else said
     return chosen if chosen is not None and chosen > timedelta() else None
+
+
+def of_policy(policy: Policy, flag: timedelta) -> timedelta:
+    """Give how long gangs may wait that say nothing of it: as the policy says, else the flag."""
+    said = read(policy.timeouts.gang) if policy.timeouts.gang is not None else None
+    return flag if said is None else said
 
 
 def read(text: str) -> timedelta | None:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -21,6 +22,7 @@ from kube.errors import ApiError, NotFound
 from kube.objects import ObjectMeta
 from kube.resources import CONFIGMAPS
 from policies import policy_source
+from policies.policy import Policy
 from policies.policy_source import BadPolicyError
 
 _log = logging.getLogger(__name__)
@@ -132,6 +134,7 @@ class PolicyKeeper:
         self._voice = voice
         self._told = changed
         self._changed = asyncio.Event()
+        self.goes_by: Callable[[Policy], None] = lambda _: None  # told of the policy in force
 
     async def run(self, rng: random.Random) -> None:
         """Look at the policy at every change, until cancelled."""
@@ -139,6 +142,7 @@ class PolicyKeeper:
         cache = Cache(self._client, CONFIGMAPS, Config, rng, scope)
         cache.subscribe(lambda _: self._changed.set())
         cache.subscribe(lambda _: self._told())
+        self._changed.set()  # the last good one may be in force, with none there
         async with asyncio.TaskGroup() as group:
             group.create_task(cache.run())
             group.create_task(self._look_always())
@@ -161,11 +165,15 @@ class PolicyKeeper:
         try:
             policy = await self._config(names.POLICY_CONFIG)
         except NotFound:
-            return  # what was kept stays: who takes it away by mistake loses nothing
-        if policy.text is None:
+            policy = None
+        if policy is None or policy.text is None:
+            # What was kept stays: who takes it away by mistake loses nothing.
+            with suppress(NotFound):
+                self._go_by((await self._config(names.KEPT_POLICY_CONFIG)).text)
             return
         kept = (await self._config(names.KEPT_POLICY_CONFIG)).text
         verdict = judged(policy.text, kept)
+        self._go_by(verdict.text if isinstance(verdict, Kept) else kept)
         if isinstance(verdict, Kept) and kept != verdict.text:
             await self._patch(names.KEPT_POLICY_CONFIG, {"data": {names.POLICY_KEY: verdict.text}})
             _log.info("kept the policy of revision %s", verdict.status.revision)
@@ -180,6 +188,11 @@ class PolicyKeeper:
             }
             await self._patch(names.POLICY_CONFIG, {"metadata": metadata})
             self._say(policy, status, _read(before))
+
+    def _go_by(self, text: str | None) -> None:
+        with suppress(BadPolicyError):  # kept by an older version
+            if text is not None:
+                self.goes_by(policy_source.read(names.KEPT_POLICY_CONFIG, text).policy)
 
     def _say(self, policy: Config, status: PolicyStatus, before: PolicyStatus | None) -> None:
         known = before.candidate_fault if before else ""

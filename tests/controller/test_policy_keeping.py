@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import msgspec
 import pytest
 
 from api import names
 from api.jsons import JsonObject
+from controller.gangs import patience
 from controller.gangs.policy_keeping import (
     CANDIDATE_NOT_TRIED,
     NOT_TAKEN,
@@ -22,6 +24,9 @@ from controller.gangs.policy_keeping import (
 from controller.voicing import Tell
 from kube.errors import Conflict
 from kube.resources import CONFIGMAPS
+from policies import policy_source
+from policies.policy import Policy, TimeoutPolicy
+from policies.policy_source import BadPolicyError
 from tests.support.patchapi import PatchApi, patching
 
 GOOD = "pods: {queue: a}"
@@ -180,3 +185,39 @@ async def test_a_candidate_is_never_kept_and_a_bad_one_is_told_of_alone() -> Non
         await stand.keeper.look()
         assert stand.status() == PolicyStatus(valid=True, revision=good.revision)
         assert len(stand.voice.told) == 2
+
+
+WAITS = "timeouts: {gang: 30m}\n"
+
+
+async def test_whoever_goes_by_the_policy_is_told_of_the_one_in_force() -> None:
+    async with keeping() as stand:
+        told: list[str | None] = []
+        stand.keeper.goes_by = lambda policy: told.append(policy.timeouts.gang)
+        await stand.keeper.look()
+        assert told == []
+        stand.says(WAITS)
+        await stand.keeper.look()
+        stand.says(BAD)
+        await stand.keeper.look()
+        del stand.api.objects[POLICY]
+        await stand.keeper.look()
+        assert told == ["30m", "30m", "30m"]
+        stand.says("")
+        await stand.keeper.look()
+        assert told[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [(None, 60), ("30m", 1800), ("0", 0), ("0s", 0), ("1h30m", 5400)]
+)
+def test_the_policys_gang_timeout_goes_before_the_flags(said: str | None, seconds: int) -> None:
+    policy = Policy(timeouts=TimeoutPolicy(gang=said))
+    flag = timedelta(seconds=60)
+    assert patience.of_policy(policy, flag) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["soon", "-1s", "30"])
+def test_a_gang_timeout_that_is_none_is_a_fault_of_the_policy(text: str) -> None:
+    with pytest.raises(BadPolicyError, match=r"line 1: timeouts\.gang"):
+        policy_source.read("p", f"timeouts: {{gang: '{text}'}}")

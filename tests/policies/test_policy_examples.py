@@ -89,3 +89,14 @@ def test_the_guide_names_every_rule_of_queues() -> None:
     named = [f"queue-{rule.name.replace('_', '-')}" for rule in queue_rules.RULES]
     for name in (evaluating.QUEUE_OPEN, evaluating.QUEUE_SUBMITTER, *named):
         assert f"`{name}`" in GUIDE
+
+
+def test_every_policy_in_the_guide_can_be_gone_by() -> None:
+    found = [
+        text
+        for text in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+        if not text.startswith("expected:")
+    ]
+    assert len(found) >= 3
+    for text in found:
+        policy_source.read("guide", text)
