@@ -3,13 +3,12 @@
 import hashlib
 import hmac
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import (
-    Ed25519PrivateKey,
-    Ed25519PublicKey,
-)
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+# A webhook that keeps no log is not to load cryptography, so it is imported where it is used.
 
 SHORTEST_SECRET: Final = 32
 
@@ -18,12 +17,14 @@ SHORTEST_SECRET: Final = 32
 class Signer:
     """Signs by Ed25519."""
 
-    private: Ed25519PrivateKey
+    private: "Ed25519PrivateKey"
 
     @classmethod
     def of(cls, secret: bytes) -> Self:
         """Make the signer that a secret stands for: always the same one."""
-        return cls(Ed25519PrivateKey.from_private_bytes(_derived(secret, b"sign")))
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - see above
+
+        return cls(ed25519.Ed25519PrivateKey.from_private_bytes(_derived(secret, b"sign")))
 
     @property
     def public(self) -> str:
@@ -42,8 +43,11 @@ def tag_key(secret: bytes) -> bytes:
 
 def is_signed(public: str, signature: str, text: bytes) -> bool:
     """Tell whether this key signed this text; whatever is no key and no signature did not."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - see above
+    from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 - see above
+
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
         key.verify(bytes.fromhex(signature), text)
     except (InvalidSignature, ValueError):
         return False

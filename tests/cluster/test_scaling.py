@@ -211,7 +211,7 @@ async def test_a_queue_scales_a_group_and_latency_a_clique(
     copies: JsonObject = {"name": "copies", "cliqueNames": ["engine"], "scaleConfig": by_queue}
     kubectl.apply(system("queued", [role("engine", 1)], [copies]))
     metric = latency("PodClique", "slow-0-engine", "200m")
-    # At twice the latency it asks for twice as many at each look, and it may look twice.
+    # At twice the latency it asks for twice as many at each look, and it may look more often.
     by_latency: JsonObject = {"minReplicas": 1, "maxReplicas": 2, "metrics": [metric]}
     kubectl.apply(system("slow", [role("engine", 1, autoScalingConfig=by_latency)]))
     values[f"{space}/waiting"] = "25"
@@ -219,8 +219,8 @@ async def test_a_queue_scales_a_group_and_latency_a_clique(
     base = {"queued-0": {"queued-0-copies-0-engine": 1}}
     grown = {f"queued-0-copies-{i}": {f"queued-0-copies-{i + 1}-engine": 1} for i in (0, 1)}
     await reached(cluster, "queued", {**base, **grown})
-    values[f"{space}/podcliques.grove.io/slow-0-engine/latency"] = "200m"
     await reached(cluster, "slow", {"slow-0": {"slow-0-engine": 2}})
+    values[f"{space}/podcliques.grove.io/slow-0-engine/latency"] = "200m"
     values[f"{space}/waiting"] = "3"
     await reached(cluster, "queued", base)
 

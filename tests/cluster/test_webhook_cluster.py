@@ -99,7 +99,7 @@ def test_a_token_that_is_not_accepted_is_said_so(own: Path, files: Files, tmp_pa
 
 
 def test_a_missing_right_is_said_so(installed: Installed, files: Files) -> None:
-    path = installed.installation.kubeconfig(names.GANGS_ACCOUNT)
+    path = installed.installation.kubeconfig(names.WORKLOADS_ACCOUNT)
     code, line = ended(files, "--kubeconfig", str(path))
     assert code == exits.BAD_CREDENTIALS
     assert "a right is missing" in line
@@ -262,5 +262,5 @@ def test_nothing_reaches_the_webhooks_that_has_no_business_there(
     for component in ("webhook-0", "webhook-1"):
         found = metrics_at(port_of(installed, component), authority)
         strays = re.findall(r"^penstock_webhook_stray_reviews_total\{.*\} (\S+)$", found, re.M)
-        assert len(strays) == 5
+        assert len(strays) == 6
         assert set(strays) == {"0.0"}, found
