@@ -8,8 +8,10 @@ import pytest
 from tests.support import leftovers
 
 # What is drawn by chance is drawn often only where there is time for it (make test-long).
-hypothesis.settings.register_profile("soon", max_examples=30)
-hypothesis.settings.register_profile("long", max_examples=500)
+# How long it takes to draw an input says more of a machine that others use than of the test.
+_CHECKS = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("soon", max_examples=30, suppress_health_check=_CHECKS)
+hypothesis.settings.register_profile("long", max_examples=500, suppress_health_check=_CHECKS)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soon"))
 
 
