@@ -40,7 +40,7 @@ PROBE_INTERVAL = 0.5
 DRAIN_SECONDS = "1.5"
 DIRECTORY_SECONDS = 1.0
 # One API server on this machine learns of a new CA bundle much sooner than several elsewhere.
-TRUST_SECONDS = "5"
+TRUST_SECONDS = "10"
 # Pretend pods pull no image; the name shows in those that wait in an init container.
 WAITER_IMAGE = "penstock-waiter:lab"
 

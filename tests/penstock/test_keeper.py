@@ -175,7 +175,7 @@ def test_components_are_told_their_own_credentials_and_nothing_else(tmp_path: Pa
     assert gangs.endswith(
         f"-m controller.gangs --kubeconfig {layout.kubeconfig('penstock-gangs')}"
         " --namespace penstock-system --webhook-host 127.0.0.1"
-        f" --webhook-addresses {layout.addresses} --trust-wait 5"
+        f" --webhook-addresses {layout.addresses} --trust-wait 10"
     )
     assert webhook.endswith(
         f"-m webhook --host 127.0.0.1 --port 4711 --tls-dir {layout.tls} --drain-seconds 1.5"
