@@ -40,7 +40,7 @@ AT_ONCE: Final = 32  # requests under way for one set
 _TELLING: Final = frozenset({PODGANGS, PODCLIQUES, SCALING_GROUPS})
 _TELLING_AT_ONCE: Final = 32
 _PODS_AT_ONCE: Final = 32
-_OTHERS_AT_ONCE: Final = 16
+_OTHERS_AT_ONCE: Final = 32
 
 TOO_LARGE: Final = (
     f"as its groups and cliques are scaled, the set asks for more than {MAX_PODS} pods, and is left"
