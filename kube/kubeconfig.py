@@ -31,6 +31,7 @@ class _User(_Named):
 class _ContextBody(msgspec.Struct):
     cluster: str = ""
     user: str = ""
+    namespace: str | None = None
 
 
 class _Context(_Named):
@@ -49,6 +50,7 @@ class Choice:
     """The cluster and user of one context; file names in them are absolute.
 
     `source` names the files for messages, `folder` is where the user's entry was found.
+    `namespace` is the context's, empty where it names none.
     """
 
     source: str
@@ -56,6 +58,7 @@ class Choice:
     cluster: dict[str, object]
     user: dict[str, object]
     user_name: str
+    namespace: str = ""
 
 
 def default_files(environ: Mapping[str, str]) -> list[Path]:
@@ -96,6 +99,7 @@ def choose(paths: Sequence[Path], context: str | None) -> Choice:
         _absolute(cluster.cluster, _CLUSTER_FILES, cluster_folder),
         _absolute(user.user or {}, _USER_FILES, user_folder),
         user.name,
+        chosen.context.namespace or "",
     )
 
 

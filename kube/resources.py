@@ -70,6 +70,9 @@ VOLUMES: Final = _core("persistentvolumes", "PersistentVolume", namespaced=False
 STORAGE_CLASSES: Final = Resource(
     "storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False
 )
+PRIORITY_CLASSES: Final = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False
+)
 AUTOSCALERS: Final = Resource(
     "autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", namespaced=True
 )

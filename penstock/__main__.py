@@ -151,6 +151,45 @@ COMMANDS: Final = (
         ("penstock demo", "penstock demo --name try --nodes 80"),
     ),
     Entry(
+        "status",
+        "penstock.plugin.commands:status",
+        "Show how the cluster is doing, and which gangs wait.",
+        (
+            "kubectl penstock status",
+            "penstock status --namespace team-a -o wide",
+            "penstock status --watch",
+            "penstock status -o json",
+        ),
+    ),
+    Entry(
+        "explain",
+        "penstock.plugin.commands:explain",
+        "Tell why a gang waits, and what would let it in.",
+        (
+            "kubectl penstock explain chat-0 --namespace team-a",
+            "penstock explain team-a/chat-0 -o json",
+        ),
+    ),
+    Entry(
+        "plan",
+        "penstock.plugin.commands:plan",
+        "Tell where a manifest's gangs would go, or why not, before submitting it.",
+        (
+            "kubectl penstock plan -f chat.yaml",
+            "penstock plan -f manifests/ --namespace team-a -o json",
+        ),
+    ),
+    Entry(
+        "topology",
+        "penstock.plugin.commands:topology",
+        "Draw the network, with what is free and used.",
+        (
+            "kubectl penstock topology",
+            "penstock topology --resource nvidia.com/gpu -o wide",
+            "penstock topology --watch",
+        ),
+    ),
+    Entry(
         "tree",
         "penstock.demo:tree",
         "Show a set as a tree of gangs, groups, cliques and pods.",

@@ -17,8 +17,8 @@ from api import exits
 from kube import credentials
 from kube.client import Client
 from kube.clock import Clock, SystemClock
+from penstock.ending import run_to_end
 from penstock.lab import cluster
-from penstock.lab.cli import run_to_end
 from penstock.lab.commands import Command, run
 from penstock.lab.errors import LabError
 from penstock.lab.install import InstallOptions, install

@@ -21,7 +21,7 @@ from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from kube.resources import PODS, Resource
-from penstock.lab.cli import run_to_end
+from penstock.ending import run_to_end
 from penstock.releasing import Batch, Scope, batches, counted, still_held
 
 NAMESPACE: Final = "default"

@@ -11,6 +11,7 @@ from api.streams import Node
 from scheduler.answers import Placement, Plan
 from scheduler.filters.counted import is_counted
 from scheduler.requests import GangRequest
+from scheduler.residents import Resident
 from scheduler.saving import Saved
 from scheduler.snapshot import Hold
 
@@ -126,9 +127,11 @@ def compare(before: Plan, after: Plan) -> Difference:
 
 def gang_of(hold: Hold) -> Key | None:
     """Tell whose room it is, as far as the labels of who is there tell."""
-    who = hold.resident
-    if who is None:
-        return None
+    return gang_of_resident(hold.resident) if hold.resident is not None else None
+
+
+def gang_of_resident(who: Resident) -> Key | None:
+    """Tell whose pod it is, as far as its labels tell."""
     name = who.labels.get(names.PODGANG_LABEL) or who.labels.get(names.GANG_LABEL)
     return (who.namespace, name) if name else None
 

@@ -1,7 +1,6 @@
 """The `gangs` process: `python -m controller.gangs --help`."""
 
 import asyncio
-import random
 import socket
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -11,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from api import names
-from api.streams import Custom, Node, Pod, PodClique
 from controller import process, settings
 from controller.gangs import options, owners, patience
 from controller.gangs.announcing import Announcer
@@ -28,8 +26,7 @@ from controller.gangs.scanning import Scanner
 from controller.gangs.standing_aside import Aside, StandingAside
 from controller.gangs.supplies import Following, Sources
 from controller.gangs.world import Caches
-from kube.cache import Cache
-from kube.client import Client, Scope
+from kube.client import Client
 from kube.resources import (
     NODES,
     PODCLIQUES,
@@ -58,7 +55,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     """Follow nodes, pods, gangs, reservations and what bears on them; act while leading."""
     client, rng, elector = around.client, around.rng, around.elector
     features = around.settings.features
-    caches = _caches(client, rng, Mode(told.companion, features.sets))
+    caches = Caches.of(client, rng, Mode(told.companion, features.sets))
     sources = Sources.of(client, rng)
 
     def fenced() -> int | None:
@@ -125,18 +122,6 @@ async def _policy(
     async with asyncio.TaskGroup() as group:
         group.create_task(keeper.run(around.rng))
         group.create_task(scanner.run())
-
-
-def _caches(client: Client, rng: random.Random, mode: Mode) -> Caches:
-    return Caches(
-        Cache(client, NODES, Node, rng),
-        Cache(client, PODS, Pod, rng),
-        Cache(client, PODGANGS, Custom, rng),
-        Cache(client, RESERVATIONS, Custom, rng),
-        Cache(client, PODCLIQUES, PodClique, rng),
-        Cache(client, SCALING_GROUPS, Custom, rng, Scope(metadata_only=True)),
-        mode,
-    )
 
 
 def _needed(caches: Caches) -> tuple[Following, ...]:

@@ -8,14 +8,13 @@ there is room: the engine answers when the pods are there.
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
 
 from api import names
-from api.streams import Pod, PodSpec
-from controller.gangs import asking, templates
+from api.streams import Pod
+from controller.gangs import requesting
 from controller.gangs.deciding import Step, Wait
 from controller.gangs.placing import Answers
 from controller.gangs.views import GangView
@@ -40,8 +39,6 @@ REST: Final = 2.0
 # long, so many times as long.
 FRESH: Final = 1.0
 _WORTH: Final = 10.0
-# A gang whose priority nobody knows yet comes first, so it is told only what holds in any case.
-_UNKNOWN: Final = 2**31 - 1
 
 _Version: TypeAlias = tuple[tuple[str, int], ...]  # UID and generation of a gang and its cliques
 
@@ -101,7 +98,7 @@ class Forecaster:
         version, told = _version(view), self._told.get(key)
         if told is not None and (told.version, told.room) == (version, self._world.room):
             return told.refusal
-        asked = self._request(view)
+        asked = requesting.foreseen(self._world, view, self._priorities.get)
         if asked is None:
             self._told.pop(key, None)
             return None
@@ -181,20 +178,6 @@ class Forecaster:
         first = max((each.asked.priority for each in waiting.values()), default=0)
         later = any(told.asked.priority < first for told in promised.values())
         return later or not waiting.keys().isdisjoint(promised)
-
-    def _request(self, view: GangView) -> GangRequest | None:
-        cliques = view.cliques.items()
-        specs = {name: templates.read(bytes(clique.spec.pod_spec)) for name, clique in cliques}
-        of_gang = view.gang.spec.priority_class_name
-        found = templates.foreseen(view, specs, partial(self._priority, of_gang))
-        if found is None:
-            return None
-        asked = asking.request(*found, self._world.around(view.gang))
-        return replace(asked, kept=self._world.keeps.offer(*found))
-
-    def _priority(self, of_gang: str, spec: PodSpec) -> int:
-        name = spec.priority_class_name or of_gang
-        return self._priorities.get(name, _UNKNOWN) if name else 0
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if isinstance(change, Added) and change.new.spec.priority_class_name:

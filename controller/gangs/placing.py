@@ -8,14 +8,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from api.reservation import State
 from api.streams import Custom
 from controller import pace
-from controller.gangs import asking, booking
+from controller.gangs import booking, requesting
 from controller.gangs.deciding import Place, next_step
 from controller.gangs.metering import Unmetered
 from controller.gangs.patience import HELD_FOR
@@ -28,11 +28,9 @@ from kube.clock import Clock
 from kube.errors import ApiError, Conflict, NotFound, ServerFault, Unreachable
 from kube.objects import Key
 from kube.resources import RESERVATIONS
-from scheduler import cycle, ordering
-from scheduler.answers import NoFit, Placement, Plan
-from scheduler.emptied import Emptied
+from scheduler import ordering
+from scheduler.answers import NoFit, Placement
 from scheduler.requests import GangRequest
-from scheduler.snapshot import Snapshot
 
 _log = logging.getLogger(__name__)
 
@@ -197,7 +195,7 @@ class Placer:
         asked = self._requests(keys)
         if not asked:
             return
-        moves = {view.gang.key: _moved(view, request) for view, request in asked}
+        moves = {view.gang.key: requesting.moved(view, request) for view, request in asked}
         self._moving = {key: slots for key, slots in moves.items() if slots}
         try:
             await self._decide([each for each in asked if not moves[each[0].gang.key]], room)
@@ -206,7 +204,11 @@ class Placer:
                 key = _key(request)
                 if moves[key]:
                     # Asked anew, for by now there may be others that it must keep apart from.
-                    again = [each for each in self._requests({key}) if _moved(*each) == moves[key]]
+                    again = [
+                        each
+                        for each in self._requests({key})
+                        if requesting.moved(*each) == moves[key]
+                    ]
                     await self._decide(again, room)
         finally:
             moved, self._moving = self._moving, {}
@@ -227,7 +229,9 @@ class Placer:
         emptied = self._world.stockroom.emptied()
         async with self.engine:
             begun = self._clock.monotonic()
-            plan = await asyncio.to_thread(_planned, snapshot, emptied, list(requests.values()))
+            plan = await asyncio.to_thread(
+                requesting.answered, snapshot, emptied, list(requests.values())
+            )
             self.meters.planned(self._clock.monotonic() - begun)
         if recorder and plan.refusals:
             # A copy costs as much as the cluster is large, and most cycles refuse nobody.
@@ -259,8 +263,7 @@ class Placer:
         return asked
 
     def _request(self, view: GangView, place: Place) -> GangRequest:
-        request = asking.request(view, place, self._world.around(view.gang))
-        return replace(request, kept=self._world.keeps.offer(view, place))
+        return requesting.of_place(self._world, view, place)
 
     async def _write(self, view: GangView, placement: Placement) -> None:
         """Write one reservation down, and tell what became of it."""
@@ -339,16 +342,6 @@ class Placer:
             else:
                 self._reservations.observe(answer)
                 return
-
-
-def _planned(snapshot: Snapshot, emptied: Emptied, requests: list[GangRequest]) -> Plan:
-    return emptied.judged(cycle.plan(snapshot, requests))
-
-
-def _moved(view: GangView, request: GangRequest) -> frozenset[SlotKey]:
-    """Name the slots that are asked for although the gang has them already."""
-    slots = {(want.clique, want.index) for want in (*request.minimum, *request.extras)}
-    return frozenset(slots & view.nodes_by_slot().keys())
 
 
 def _key(request: GangRequest) -> Key:

@@ -22,7 +22,7 @@ from api.daemonsets import DaemonSet
 from api.streams import Custom
 from controller.gangs import owners
 from controller.gangs.shelves import Shelves
-from kube.cache import Added, Cache, Change, Deleted, Modified
+from kube.cache import Added, Cache, Change, Deleted, Modified, Source
 from kube.client import Client
 from kube.objects import KubeObject
 from kube.resources import (
@@ -83,18 +83,18 @@ class Sources:
     missing: set[Resource] = field(default_factory=set)
 
     @classmethod
-    def of(cls, client: Client, rng: random.Random) -> "Sources":
+    def of(cls, source: Source, rng: random.Random) -> "Sources":
         """Make the caches."""
         return cls(
-            Cache(client, TOPOLOGY_BINDINGS, Custom, rng),
-            Cache(client, DAEMONSETS, DaemonSet, rng),
-            Cache(client, VOLUME_CLAIMS, PersistentVolumeClaim, rng),
-            Cache(client, VOLUMES, PersistentVolume, rng),
-            Cache(client, STORAGE_CLASSES, StorageClass, rng),
-            Cache(client, RESOURCE_CLAIMS, DeviceClaim, rng),
-            Cache(client, CLAIM_TEMPLATES, DeviceTemplate, rng),
-            Cache(client, DEVICE_SLICES, ResourceSlice, rng),
-            Cache(client, DEVICE_CLASSES, DeviceClass, rng),
+            Cache(source, TOPOLOGY_BINDINGS, Custom, rng),
+            Cache(source, DAEMONSETS, DaemonSet, rng),
+            Cache(source, VOLUME_CLAIMS, PersistentVolumeClaim, rng),
+            Cache(source, VOLUMES, PersistentVolume, rng),
+            Cache(source, STORAGE_CLASSES, StorageClass, rng),
+            Cache(source, RESOURCE_CLAIMS, DeviceClaim, rng),
+            Cache(source, CLAIM_TEMPLATES, DeviceTemplate, rng),
+            Cache(source, DEVICE_SLICES, ResourceSlice, rng),
+            Cache(source, DEVICE_CLASSES, DeviceClass, rng),
         )
 
     async def run(self, client: Client) -> None:

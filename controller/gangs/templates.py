@@ -69,6 +69,11 @@ def read(raw: bytes) -> PodSpec | None:
     return msgspec.structs.replace(spec, volumes=(), resource_claims=(), node_name="")
 
 
+def pod(body: JsonObject) -> Pod:
+    """Read a pod that nobody has stored yet: amounts may be numbers, and fields null."""
+    return msgspec.convert(_settled(body), Pod)
+
+
 def _to_come(view: GangView, group: PodGroup, clique: PodClique, spec: PodSpec) -> Iterator[Member]:
     """Make up pods for the slots of a clique that have none."""
     taken = {member.slot[1] for member in view.of_clique(group.name)}

@@ -1,5 +1,6 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,8 +23,10 @@ from controller.gangs.supplies import Sources, Supplies
 from controller.gangs.topologies import Topologies
 from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
 from controller.podgang import Gang, read_gang
-from kube.cache import Added, Cache, Change, Deleted, Modified
+from kube.cache import Added, Cache, Change, Deleted, Modified, Source
+from kube.client import Scope
 from kube.objects import Key
+from kube.resources import NODES, PODCLIQUES, PODGANGS, PODS, RESERVATIONS, SCALING_GROUPS
 from scheduler import needs
 from scheduler.eligible import Constraints, obstacle
 from scheduler.requests import GangRequest, Kin
@@ -40,6 +43,19 @@ class Caches:
     cliques: Cache[PodClique]
     scaling_groups: Cache[Custom]
     mode: Mode = ALONE
+
+    @classmethod
+    def of(cls, source: Source, rng: random.Random, mode: Mode = ALONE) -> "Caches":
+        """Make the caches."""
+        return cls(
+            Cache(source, NODES, Node, rng),
+            Cache(source, PODS, Pod, rng),
+            Cache(source, PODGANGS, Custom, rng),
+            Cache(source, RESERVATIONS, Custom, rng),
+            Cache(source, PODCLIQUES, PodClique, rng),
+            Cache(source, SCALING_GROUPS, Custom, rng, Scope(metadata_only=True)),
+            mode,
+        )
 
 
 class World:

@@ -20,7 +20,7 @@ from kube.client import Client
 from kube.clock import SystemClock
 from penstock.audit import logs, reports
 from penstock.audit.logs import BadLogError, Gathered, Log
-from penstock.lab.cli import run_to_end
+from penstock.ending import run_to_end
 from penstock.policy import files
 from penstock.policy.files import BadFileError
 from policies import audit_reading, audit_verifying, policy_source

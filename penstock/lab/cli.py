@@ -1,26 +1,17 @@
 """`penstock lab up`, `down`, `list`, `kubeconfig`, `logs` and `binaries`."""
 
-import asyncio
 import os
-import signal
-import sys
-from collections.abc import Coroutine
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
-from api import exits
-from kube.errors import ApiError, BadCredentials, Forbidden, Unauthorized, Unreachable
+from penstock.ending import run_to_end
 from penstock.lab import cluster, tailing
 from penstock.lab.errors import LabError
 from penstock.lab.folders import Labs
 from penstock.lab.spec import DEFAULT_NAME, DEFAULT_TOPOLOGY, LabSpec, parse_setting
 from penstock.lab.state import Lab, read_state
 from penstock.lab.tools import KUBERNETES, toolset
-
-T = TypeVar("T")
-
-INTERRUPTED = 130
 
 Name = Annotated[str, typer.Option(help="Which lab.")]
 
@@ -181,36 +172,3 @@ def binaries(
             typer.echo(f"{name}  {found[name]}")
 
     run_to_end("lab binaries", work())
-
-
-def run_to_end(command: str, work: Coroutine[None, None, T]) -> T:
-    """Run a command's work and return its result; a failure is one line and an exit code.
-
-    A signal cancels the work, so that it can tidy up behind itself.
-    """
-
-    async def cancellable() -> T:
-        task = asyncio.ensure_future(work)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        return await task
-
-    try:
-        return asyncio.run(cancellable())
-    except (LabError, ApiError) as error:
-        typer.echo(f"penstock {command}: {error}", err=True)
-        sys.exit(exit_code(error))
-    except asyncio.CancelledError:
-        typer.echo(f"penstock {command}: interrupted", err=True)
-        sys.exit(INTERRUPTED)
-
-
-def exit_code(error: LabError | ApiError) -> int:
-    """Return how a command ends that failed so."""
-    match error:
-        case Unreachable():
-            return exits.NO_API_SERVER
-        case BadCredentials() | Unauthorized() | Forbidden():
-            return exits.BAD_CREDENTIALS
-        case _:
-            return exits.UNEXPECTED

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from api import features
+from penstock.ending import run_to_end
 from penstock.lab import cluster
 from penstock.lab import install as installing
-from penstock.lab.cli import run_to_end
 from penstock.lab.errors import LabError
 from penstock.lab.spec import DEFAULT_NAME
 

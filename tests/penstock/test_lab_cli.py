@@ -10,7 +10,7 @@ import pytest
 from api import exits
 from kube.errors import BadCredentials, Unreachable
 from penstock.__main__ import COMMANDS, LAB_COMMANDS
-from penstock.lab.cli import exit_code
+from penstock.ending import exit_code
 from penstock.lab.errors import LabError
 
 

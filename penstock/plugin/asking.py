@@ -1,0 +1,25 @@
+"""How people ask: which cluster, and in which form they want the answer. Light, for `--help`."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which cluster, as kubectl chooses one; empty for kubectl's own choice."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    namespace: str = ""
+    companion: bool = False
+    system: str = "penstock-system"
+    """Where Penstock's own objects are, such as the policy."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the answer is written, and whether again whenever it changes."""
+
+    command: str
+    output: str = ""
+    watch: bool = False
+    interval: float = 2.0

@@ -1,0 +1,126 @@
+"""The plugin's commands. What answers them is loaded when they run, so that `--help` is quick."""
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+import typer
+
+from penstock.plugin.asking import Form, Where
+
+Kubeconfig = Annotated[
+    str, typer.Option(help="How to reach the cluster (default: as kubectl does).")
+]
+Context = Annotated[str, typer.Option(help="Which context of the kubeconfig.")]
+Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", help="Which namespace (default: the context's).")
+]
+Companion = Annotated[
+    bool, typer.Option("--companion", help="Grove's operator makes the gangs and pods there.")
+]
+Output = Annotated[
+    Literal["", "wide", "json", "yaml"],
+    typer.Option("--output", "-o", metavar="wide|json|yaml", help="More of it, or for tools."),
+]
+Watch = Annotated[
+    bool, typer.Option("--watch", "-w", help="Show it again whenever it has changed.")
+]
+Interval = Annotated[
+    float, typer.Option(min=0.2, help="With --watch: seconds between two looks, at the least.")
+]
+
+SYSTEM: Final = "penstock-system"
+System = Annotated[str, typer.Option("--penstock-namespace", help="Where the policy is.")]
+
+
+def status(  # noqa: PLR0913 - each is a flag
+    *,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+    watch: Watch = False,
+    interval: Interval = 2.0,
+) -> None:
+    """Show how the cluster is doing: nodes, devices, sets, and which gangs wait and why.
+
+    Gangs and sets of all namespaces, unless one is named.
+    """
+    _ask(
+        "status", Where(kubeconfig, context, namespace, companion),
+        Form("status", output, watch, interval), everywhere=not namespace,
+    )  # fmt: skip
+
+
+def explain(  # noqa: PLR0913 - each is a flag
+    gang: Annotated[str, typer.Argument(help="Which gang, as NAME or NAMESPACE/NAME.")],
+    *,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+    watch: Watch = False,
+    interval: Interval = 2.0,
+) -> None:
+    """Tell why a gang waits: by level and domain, the nearest miss, and what would let it in.
+
+    Of one that does not wait it tells where it is.
+    """
+    _ask(
+        "explaining", Where(kubeconfig, context, namespace, companion),
+        Form("explain", output, watch, interval), gang=gang,
+    )  # fmt: skip
+
+
+def topology(  # noqa: PLR0913 - each is a flag
+    name: Annotated[
+        str, typer.Argument(help="Which topology binding; none for the built-in.")
+    ] = "",
+    *,
+    resource: Annotated[
+        str, typer.Option(help="Which resource (default: the device there is most of).")
+    ] = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+    watch: Watch = False,
+    interval: Interval = 2.0,
+) -> None:
+    """Draw the network: zones, blocks and racks, and what is free and used on their nodes."""
+    _ask(
+        "topology", Where(kubeconfig, context, "", companion),
+        Form("topology", output, watch, interval), name=name, resource=resource,
+    )  # fmt: skip
+
+
+def plan(  # noqa: PLR0913 - each is a flag
+    *,
+    file: Annotated[
+        list[str],
+        typer.Option("--file", "-f", help="A manifest, or a folder of them; may be repeated."),
+    ],
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    system: System = SYSTEM,
+    output: Output = "",
+) -> None:
+    """Tell where a set, a PodGang or labelled pods would go, or why not, before submitting them.
+
+    They are judged and defaulted as admission would, and placed beside what the cluster has now.
+    Nothing is written. Ends with 0 if every gang would be placed, with 11 if one would wait, and
+    with 12 if admission would refuse something.
+    """
+    _ask(
+        "planning", Where(kubeconfig, context, namespace, companion, system),
+        Form("plan", output), paths=[Path(each) for each in file],
+    )  # fmt: skip
+
+
+def _ask(module: str, where: Where, form: Form, **told: object) -> None:
+    running = importlib.import_module("penstock.plugin.running")
+    running.run(f"penstock.plugin.{module}", where, form, told)

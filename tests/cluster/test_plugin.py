@@ -1,0 +1,113 @@
+"""The plugin asks a real cluster as a reader who may change nothing, and says what `gangs` says."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from api import exits, names
+from api.jsons import JsonObject
+from kube.client import Client
+from kube.resources import SERVICEACCOUNTS, Resource
+from penstock.lab import kubeconfigs, tokens
+from penstock.plugin.scenes import VIEWER
+from tests.support.installed import Installed
+from tests.support.living import Cluster, Kubectl, engine_set
+
+pytestmark = pytest.mark.cluster
+
+RBAC = "rbac.authorization.k8s.io"
+BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody with a real token, who may do what the chart's role for viewers says."""
+
+    kubeconfig: Path
+    namespace: str
+
+    async def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "penstock", *arguments]
+        return await asyncio.to_thread(
+            partial(
+                subprocess.run, [*command, "--kubeconfig", str(self.kubeconfig)],
+                capture_output=True, text=True, check=False, timeout=60,
+                env={**os.environ, "COLUMNS": "250"},
+            )
+        )  # fmt: skip
+
+    async def data(self, *arguments: str) -> JsonObject:
+        done = await self.ask(*arguments, "-o", "json")
+        assert done.stderr == ""
+        found: JsonObject = json.loads(done.stdout)
+        return found
+
+
+async def reader_of(person: Client, space: str, lab: Path, folder: Path) -> Reader:
+    """Make an account in a namespace, and give a kubeconfig with nothing but its token."""
+    await person.create(SERVICEACCOUNTS, {"metadata": {"name": "reader"}}, space)
+    answer = await person.create_in(SERVICEACCOUNTS, "reader", "token", tokens.request(3600), space)
+    token, path = folder / "token", folder / "kubeconfig"
+    kubeconfigs.write_private(token, tokens.answer(msgspec.json.decode(answer)))
+    written = kubeconfigs.render(kubeconfigs.cluster_of(lab), "reader", token)
+    kubeconfigs.write_private(path, written)
+    return Reader(path, space)
+
+
+@pytest.fixture
+async def reader(cluster: Cluster, installed: Installed, tmp_path: Path) -> AsyncIterator[Reader]:
+    """A reader in the test's namespace who is bound to the chart's role."""
+    person, space = cluster.client, cluster.namespace
+    made = await reader_of(person, space, installed.lab.kubeconfig, tmp_path)
+    who: JsonObject = {"kind": "ServiceAccount", "name": "reader", "namespace": space}
+    role: JsonObject = {"apiGroup": RBAC, "kind": "ClusterRole", "name": VIEWER}
+    await person.create(BINDINGS, {"metadata": {"name": space}, "roleRef": role, "subjects": [who]})
+
+    async def may() -> bool | None:
+        return (await made.ask("topology")).returncode == exits.OK or None
+
+    await cluster.until(may, "the reader's rights")
+    yield made
+    await person.delete(BINDINGS, space)
+
+
+async def test_explain_says_what_the_gangs_condition_says(
+    cluster: Cluster, kubectl: Kubectl, reader: Reader
+) -> None:
+    await cluster.label_nodes("plugin-test", count=2)
+    kubectl.apply(engine_set("wide", pods=3, gpus=8, selector="plugin-test"))
+    gang = f"{cluster.namespace}/wide-0"
+
+    async def agreed() -> JsonObject | None:
+        said = await cluster.gang("wide-0", reason=names.REASON_NEVER_FITS)
+        told = await reader.data("explain", gang)
+        same = (told["reason"], told["message"]) == (said.reason, said.message)
+        return told if same else None
+
+    told = await cluster.until(agreed, "explain and the condition agree")
+    assert told["scheduled"] is False
+    shown = await reader.ask("explain", "wide-0", "-n", cluster.namespace)
+    assert str(told["message"]) in shown.stdout
+    status = await reader.data("status", "-n", cluster.namespace)
+    assert status["gangs"] == {"Pending": 1}
+
+
+async def test_who_may_not_read_is_told_which_role_to_ask_for(
+    cluster: Cluster, installed: Installed, tmp_path: Path
+) -> None:
+    lab = installed.lab.kubeconfig
+    stranger = await reader_of(cluster.client, cluster.namespace, lab, tmp_path)
+    done = await stranger.ask("status")
+    assert done.returncode == exits.BAD_CREDENTIALS
+    (line,) = done.stderr.splitlines()
+    assert "you may not list nodes, pods, podgangs.scheduler.grove.io" in line
+    assert f"--clusterrole={VIEWER}" in line
