@@ -1,11 +1,20 @@
 """What every test run does before its first and after its last test."""
 
+import gc
 import os
 
 import hypothesis
 import pytest
+from typing_extensions import override
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support import leftovers
+
+# These need a second lab. Who runs one of them runs them all, so that there is only one such lab.
+IN_THE_OTHER_LAB = tuple(
+    f"tests/cluster/test_{name}.py" for name in ("crds", "lab", "process_ends")
+)
 
 # What is drawn by chance is drawn often only where there is time for it (make test-long).
 # How long it takes to draw an input says more of a machine that others use than of the test.
@@ -13,6 +22,20 @@ _CHECKS = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("soon", max_examples=30, suppress_health_check=_CHECKS)
 hypothesis.settings.register_profile("long", max_examples=500, suppress_health_check=_CHECKS)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "soon"))
+
+
+class ByLab(LoadFileScheduling):  # type: ignore[misc]
+    """Leaves the tests of a file together, and those of all files that need the second lab."""
+
+    @override
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return "the other lab" if file in IN_THE_OTHER_LAB else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByLab | None:
+    return ByLab(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def is_worker(config: pytest.Config) -> bool:
@@ -29,6 +52,24 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what waits for a control plane: what only computes fills the gaps at the end."""
     items.sort(key=lambda item: item.get_closest_marker("cluster") is None)
+    for item in items:
+        if is_repetitive(item):
+            item.add_marker(pytest.mark.no_cover)
+
+
+def pytest_collection_finish() -> None:
+    """All that was collected stays to the end: let no collection of garbage look through it."""
+    gc.collect()
+    gc.freeze()
+
+
+def is_repetitive(item: pytest.Item) -> bool:
+    """Whether a test runs the same lines over and over, or waits for other processes.
+
+    To trace them more than doubles what they cost, and all they run has tests of its own.
+    """
+    drawn = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+    return drawn or item.get_closest_marker("cluster") is not None
 
 
 @pytest.hookimpl(trylast=True)

@@ -78,6 +78,7 @@ def test_a_plot_draws_each_line_through_its_points() -> None:
     assert "a < b" in [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
 
 
+@pytest.mark.no_cover
 def test_a_quick_run_writes_table_object_and_plots(tmp_path: Path) -> None:
     engine.main(["--quick", "--clock", "cpu"], tmp_path)
     written = json.loads((tmp_path / "engine.json").read_text())

@@ -1,9 +1,9 @@
-"""One lab for all cluster tests of a session; the tests of the lab itself make their own."""
+"""One lab for all cluster tests of a process; the tests of the lab itself make their own."""
 
 import asyncio
 import secrets
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,9 +30,22 @@ EAGER = (
 )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """After the last test with the marker, what only computes has the machine to itself.
+
+    A lab costs a tenth of a core while nobody uses it.
+    """
+    yield
+    if nextitem is not None and nextitem.get_closest_marker("cluster") is None:
+        for name in ("lab", "other_lab"):
+            for fixture in item.session._fixturemanager.getfixturedefs(name, item) or ():
+                fixture.finish(item._request)  # type: ignore[attr-defined]
+
+
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
-    """A lab of 40 nodes with 8 GPUs each in 20 racks, gone when the session is."""
+    """A lab of 40 nodes with 8 GPUs each in 20 racks, for all cluster tests of a process."""
     spec = LabSpec(
         fresh_name(), nodes=40, gpus=8, topology="zone=2,block=2,rack=5",
         audit=True, settings=(*EAGER, AUDIT),

@@ -322,6 +322,7 @@ async def test_what_fails_is_tried_again_after_a_while_and_not_at_once() -> None
         assert third - second >= RETRY_SECONDS
 
 
+@pytest.mark.no_cover
 async def test_it_scans_when_the_policy_is_another_and_now_and_then() -> None:
     async with standing() as stand:
         stand.says(FEW)

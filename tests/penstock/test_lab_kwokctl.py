@@ -37,8 +37,14 @@ def documents(spec: LabSpec = SPEC) -> list[JsonObject]:
     return list(yaml.safe_load_all(kwokctl.render(kwokctl.configuration(plan(spec)))))
 
 
+def head(spec: LabSpec) -> JsonObject:
+    """The first document alone, with all that is said of daemons; the others take a while."""
+    found: JsonObject = yaml.safe_load(kwokctl.render([kwokctl.configuration(plan(spec))[0]]))
+    return found
+
+
 def options(spec: LabSpec = SPEC) -> JsonObject:
-    found = documents(spec)[0]["options"]
+    found = head(spec)["options"]
     assert isinstance(found, dict)
     return found
 
@@ -48,7 +54,7 @@ def patches(spec: LabSpec) -> dict[str, dict[str, tuple[str, bool]]]:
         patch["name"]: {
             each["key"]: (each["value"], each["override"]) for each in patch["extraArgs"]
         }
-        for patch in yaml.safe_load(kwokctl.render([documents(spec)[0]]))["componentsPatches"]
+        for patch in yaml.safe_load(kwokctl.render([head(spec)]))["componentsPatches"]
     }
 
 

@@ -147,6 +147,7 @@ def shared(size: int) -> JsonObject:
 
 
 @pytest.mark.parametrize("made", [crowded, vague, shared], ids=lambda each: each.__name__)
+@pytest.mark.no_cover
 def test_what_nobody_writes_costs_little(made: Callable[[int], JsonObject]) -> None:
     assert calls(made(100_000), made(100_001)) < 60_000
 

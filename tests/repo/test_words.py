@@ -31,6 +31,7 @@ def found_in(text: str) -> list[str]:
     ]
 
 
+@pytest.mark.no_cover
 def test_no_file_names_registries_machines_or_tickets() -> None:
     found = [
         f"{checkout.shown(path)} {finding}"

@@ -111,6 +111,7 @@ def test_extras_that_would_be_shunned_are_left_out(key: str) -> None:
     assert len(domains) == len(set(domains))
 
 
+@pytest.mark.no_cover
 def test_a_plan_never_ends_uneven() -> None:
     constraint: Json = {
         "topologyKey": "rack",

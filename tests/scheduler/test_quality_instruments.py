@@ -75,6 +75,7 @@ def small(number: int) -> Case | None:
     return made if len(part) ** pods <= 1_000 and drawn.kind != "growing" else None
 
 
+@pytest.mark.no_cover
 def test_the_exact_model_says_what_trying_everything_says() -> None:
     tried = [found for number in range(60) if (found := small(number)) is not None]
     verdicts = Counter[bool | None]()
@@ -174,6 +175,7 @@ def test_a_case_is_drawn_alike_each_time_and_survives_being_saved(tmp_path: Path
     assert drawn.title in quality_tally.shown(drawn)
 
 
+@pytest.mark.no_cover
 def test_every_kind_is_drawn_small_and_a_fair_share_of_them_has_no_answer() -> None:
     cases = [quality_drawing.draw(1, number) for number in range(150)]
     assert {c.kind for c in cases} == set(quality_drawing.KINDS)
