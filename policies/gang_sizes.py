@@ -13,6 +13,7 @@ from policies.podcliqueset_view import Clique, Scaling, SetView
 
 GPU_SUFFIX: Final = "/gpu"
 _MOST_CONTAINERS: Final = 256
+_NOTHING: Final[JsonObject] = {}
 
 
 @dataclass(frozen=True)
@@ -79,12 +80,15 @@ def gpus_asked(container: JsonObject) -> int:
     if not isinstance(resources, dict):
         return 0
     total = 0
-    requests = reading.mapping(resources.get("requests"))
+    # Without a detour by `reading`: this is asked for every container of every set.
+    written = resources.get("requests")
+    requests = written if isinstance(written, dict) else _NOTHING
     for name in requests:
         # Twice, since the first costs a sixth of the second, and few names come that far.
         if GPU_SUFFIX in name and name.endswith(GPU_SUFFIX):
             total += amount(name, requests[name])
-    limits = reading.mapping(resources.get("limits"))
+    written = resources.get("limits")
+    limits = written if isinstance(written, dict) else _NOTHING
     for name in limits:
         if GPU_SUFFIX in name and name.endswith(GPU_SUFFIX) and name not in requests:
             total += amount(name, limits[name])
