@@ -56,11 +56,19 @@ class Asker:
     connection: http.client.HTTPSConnection
 
     def ask(
-        self, method: str, path: str, body: object = None, *, media: str = JSON, user: str = ""
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        media: str = JSON,
+        user: str = "",
+        group: str = "",
     ) -> Seen:
-        """Ask once, as somebody else if `user` says so."""
+        """Ask once, as somebody else if `user` says so, who may be in a group."""
         content = None if body is None else msgspec.json.encode(body)
-        head = {"Content-Type": media, **({"Impersonate-User": user} if user else {})}
+        somebody = {"Impersonate-User": user, "Impersonate-Group": group}
+        head = {"Content-Type": media, **{key: who for key, who in somebody.items() if who}}
         self.connection.request(method, path, content, head)
         reply = self.connection.getresponse()
         told = reply.headers.get_all("Warning") or []
