@@ -27,6 +27,8 @@ WEBHOOK_SERVICE: Final = "penstock-webhook"
 GANGS_LEASE: Final = "penstock-gangs"
 WORKLOADS_LEASE: Final = "penstock-workloads"
 WEBHOOK_CONFIGURATION: Final = "penstock"
+# The registration by which API servers pass on who asks for the audit log.
+AUDIT_SERVICE: Final = f"{VERSION}.audit.{GROUP}"
 POLICY_CONFIG: Final = "penstock-policy"
 POLICY_KEY: Final = "policy.yaml"
 # A policy beside it that is only tried: what it would do otherwise is counted.

@@ -129,6 +129,10 @@ RESERVATIONS: Final = Resource(
 POLICY_REPORTS: Final = Resource(
     "wgpolicyk8s.io", "v1alpha2", "policyreports", "PolicyReport", namespaced=True
 )
+OPEN_REPORTS: Final = Resource("openreports.io", "v1alpha1", "reports", "Report", namespaced=True)
+API_SERVICES: Final = Resource(
+    "apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False
+)
 VALIDATING_WEBHOOKS: Final = Resource(
     _ADMISSION,
     "v1",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from api import names
 from controller import process, settings
-from controller.gangs import options, owners, patience
+from controller.gangs import options, owners, patience, scan_metering
 from controller.gangs.announcing import Announcer
 from controller.gangs.capacity import CapacityReporter
 from controller.gangs.keeps.keeper import Keeper
@@ -113,6 +113,7 @@ async def _policy(
     # A companion's sets are another's to judge.
     sets = around.settings.features.sets and not told.companion
     scanner = Scanner(around.client, namespace, fenced, sets=sets)
+    scanner.meter = scan_metering.Meters(around.metrics.registry)
     keeper = PolicyKeeper(around.client, namespace, fenced, announcer.voice, scanner.wake)
 
     def go_by(policy: Policy) -> None:

@@ -25,7 +25,7 @@ from kube.client import Client, Scope
 from kube.clock import Clock
 from kube.errors import ApiError, NotFound
 from kube.objects import BareObject, ObjectMeta
-from kube.resources import SECRETS, Resource
+from kube.resources import API_SERVICES, SECRETS, Resource
 
 _log = logging.getLogger(__name__)
 
@@ -116,8 +116,9 @@ class Rotator:
         configurations = (
             (kind, None, names.WEBHOOK_CONFIGURATION) for kind in trusting.CONFIGURATIONS
         )
+        registration = (API_SERVICES, None, names.AUDIT_SERVICE)
         async with asyncio.TaskGroup() as group:
-            for kind, namespace, name in (*secrets, *configurations):
+            for kind, namespace, name in (*secrets, *configurations, registration):
                 group.create_task(self._watch(kind, Scope(namespace, "", _named(name)), rng))
 
     def wake(self, _change: Change[BareObject]) -> None:
@@ -131,6 +132,11 @@ class Rotator:
                 return LOOK_EVERY
             look = await self._read()
             step = self._decide(look.seen)
+            # Before anything rests on its being trusted; what is about to change is no example.
+            if not isinstance(step, rotation.Trust) and await look.bundles.follow(
+                self._client, self._leads
+            ):
+                continue
             if isinstance(step, rotation.AskReplicas):
                 addresses = await self._care.replicas.addresses()
                 served = rotation.Served(await replicas.served(addresses))

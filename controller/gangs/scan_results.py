@@ -9,7 +9,7 @@ import orjson
 
 from api import names
 from api.jsons import Json, JsonObject
-from kube.resources import POLICY_REPORTS
+from kube.resources import OPEN_REPORTS, POLICY_REPORTS, Resource
 from policies.findings import Finding
 from policies.policy_queues import Mode
 
@@ -17,6 +17,10 @@ SOURCE: Final = "penstock"
 MOST_OF_RULE: Final = 50
 MOST_IN_REPORT: Final = 500
 MOST_EXAMPLES: Final = 20
+
+# Kinds of reports that people's tools read, alike in all that is said here: the policy working
+# group's, and what came of it.
+KINDS: Final = (POLICY_REPORTS, OPEN_REPORTS)
 
 # A report's words; what is only noted is no failure of anybody.
 RESULTS: Final[Mapping[Mode, str]] = {Mode.ENFORCE: "fail", Mode.WARN: "warn", Mode.AUDIT: "warn"}
@@ -59,12 +63,15 @@ class Tally:
             self.good[looked.namespace] = self.good.get(looked.namespace, 0) + 1
 
 
-def reports(tally: Tally) -> Mapping[str, JsonObject]:
+def reports(tally: Tally, kind: Resource = POLICY_REPORTS) -> Mapping[str, JsonObject]:
     """Give the report of each namespace in which something is broken."""
     found: dict[str, list[Looked]] = {}
     for each in tally.broken:
         found.setdefault(each.namespace, []).append(each)
-    return {namespace: _report(namespace, each, tally) for namespace, each in found.items()}
+    said: JsonObject = {"apiVersion": kind.api_version, "kind": kind.kind}
+    return {
+        namespace: {**said, **_report(namespace, each, tally)} for namespace, each in found.items()
+    }
 
 
 def _report(namespace: str, broken: Sequence[Looked], tally: Tally) -> JsonObject:
@@ -79,8 +86,6 @@ def _report(namespace: str, broken: Sequence[Looked], tally: Tally) -> JsonObjec
             if of_rule[rule] <= MOST_OF_RULE and len(results) < MOST_IN_REPORT:
                 results.append(_result(looked, rule, found, result))
     return {
-        "apiVersion": POLICY_REPORTS.api_version,
-        "kind": POLICY_REPORTS.kind,
         "metadata": {
             "name": names.POLICY_REPORT,
             "namespace": namespace,

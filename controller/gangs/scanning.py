@@ -7,7 +7,7 @@ successor of one who died begins anew.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -18,15 +18,16 @@ import orjson
 from api import names
 from api.jsons import JsonObject
 from controller.gangs import scan_results
+from controller.gangs.scan_metering import Unmetered
+from controller.gangs.scan_reporting import Reporter
 from controller.gangs.scan_results import Looked, Tally
-from kube.client import Client, Deletion, Scope
-from kube.errors import AlreadyExists, ApiError, Forbidden, NotFound
+from kube.client import Client, Scope
+from kube.errors import ApiError, NotFound
 from kube.resources import (
     CONFIGMAPS,
     MUTATING_WEBHOOKS,
     PODCLIQUESETS,
     PODS,
-    POLICY_REPORTS,
     TOPOLOGY_BINDINGS,
     Resource,
 )
@@ -93,19 +94,6 @@ class _Configuration(msgspec.Struct, frozen=True):
     webhooks: tuple[_Webhook, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Reported:
-    """A report as it is stored."""
-
-    meta: _Meta
-    raw: JsonObject
-
-    @property
-    def is_ours(self) -> bool:
-        name, by = self.meta.name, self.meta.labels.get(names.MANAGED_BY_LABEL)
-        return (name, by) == (names.POLICY_REPORT, names.REPORTED_BY)
-
-
 class Scanner:
     """Looks at everything now and then, and when the policy has changed, while leading."""
 
@@ -116,6 +104,8 @@ class Scanner:
         self._clock = client.clock
         self._namespace = namespace
         self._fenced = fenced
+        self._reporter = Reporter(client)
+        self.meter: Unmetered = Unmetered()
         self._kinds = ((PODCLIQUESETS, _SETS), (PODS, _PLAIN)) if sets else ((PODS, _PLAIN),)
         self._changed = True
         self._scanned = ""
@@ -137,6 +127,7 @@ class Scanner:
                 await self.look(again=is_due)
             except ApiError as error:
                 _log.warning("what is there cannot be held against the policy now: %s", error)
+                self.meter.failed()
                 self._due = self._clock.monotonic() + RETRY_SECONDS
 
     async def look(self, *, again: bool = False) -> None:
@@ -144,10 +135,12 @@ class Scanner:
         source = await self._policy()
         if source.revision == self._scanned and not again:
             return
+        begun = self._clock.monotonic()
         tally = await self._scan(source)
         if tally is None:
             return  # another leads
         await self._write(tally)
+        self.meter.finished(tally, self._clock.monotonic() - begun, self._clock.now())
         self._scanned = source.revision
         self._due = self._clock.monotonic() + SCAN_EVERY
         _log.info(
@@ -184,6 +177,7 @@ class Scanner:
                 looked = await self._looked(resource, meta, policy, known)
                 if looked is not None:
                     tally.add(looked)
+                    self.meter.judged(looked.kind)
                 await self._clock.sleep(PAUSE)
         return tally
 
@@ -232,7 +226,7 @@ class Scanner:
         return await asyncio.to_thread(look_at, text, resource, by)
 
     async def _write(self, tally: Tally) -> None:
-        await self._report(scan_results.reports(tally))
+        await self._reporter.report(tally)
         text = scan_results.summary(tally, self._clock.now())
         body: JsonObject = {"data": {names.SCAN_KEY: text}}
         try:
@@ -241,38 +235,6 @@ class Scanner:
             _log.warning(
                 "there is no ConfigMap %s to say it in: install the chart again", names.SCAN_CONFIG
             )
-
-    async def _report(self, wanted: Mapping[str, JsonObject]) -> None:
-        """Write the reports that differ, and take ours away where nothing is broken any more."""
-        scope = Scope(fields=f"metadata.name={names.POLICY_REPORT}")
-        try:
-            listed = await self._client.list_with(POLICY_REPORTS, _reported, scope)
-        except (NotFound, Forbidden):
-            return  # nobody reads reports here
-        there = {each.meta.namespace: each for each in listed.items}
-        for namespace in sorted(wanted.keys() | there.keys()):
-            try:
-                await self._report_in(namespace, there.get(namespace), wanted.get(namespace))
-            except (AlreadyExists, NotFound) as error:  # another's, or its namespace goes
-                _log.info("no report in namespace %s this time: %s", namespace, error)
-
-    async def _report_in(
-        self, namespace: str, there: _Reported | None, wanted: JsonObject | None
-    ) -> None:
-        name = names.POLICY_REPORT
-        if there is not None and not there.is_ours:
-            _log.warning("the report %s in namespace %s is another's", name, namespace)
-        elif wanted is None and there is not None:
-            version = there.meta.resource_version
-            how = Deletion(uid=there.meta.uid or None, resource_version=version or None)
-            await self._client.delete(POLICY_REPORTS, name, namespace, how)
-        elif wanted is not None and there is None:
-            await self._client.create(POLICY_REPORTS, wanted, namespace)
-        elif wanted is not None and there is not None and _differs(there.raw, wanted):
-            metadata = cast("JsonObject", wanted["metadata"])
-            guarded = {**metadata, "resourceVersion": there.meta.resource_version}
-            body = {**wanted, "metadata": guarded}
-            await self._client.merge_patch(POLICY_REPORTS, name, body, namespace)
 
 
 @dataclass(frozen=True)
@@ -298,13 +260,3 @@ def look_at(text: bytes, resource: Resource, by: By) -> Looked | None:
 
 def _json(raw: msgspec.Raw) -> JsonObject:
     return cast("JsonObject", orjson.loads(bytes(raw)))
-
-
-def _reported(raw: msgspec.Raw) -> _Reported:
-    return _Reported(msgspec.json.decode(raw, type=_Object).metadata, _json(raw))
-
-
-def _differs(there: JsonObject, wanted: JsonObject) -> bool:
-    meta, said = (cast("JsonObject", each["metadata"]) for each in (there, wanted))
-    ours = {key: meta.get(key) for key in said}
-    return ours != said or any(there.get(key) != wanted[key] for key in ("summary", "results"))

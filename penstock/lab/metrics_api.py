@@ -34,14 +34,11 @@ from kube import credentials
 from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import ApiError, NotFound
-from kube.resources import SERVICES, Resource
+from kube.resources import API_SERVICES, SERVICES, Resource
 from penstock.lab import cluster
 from penstock.lab.errors import LabError
 from penstock.lab.spec import DEFAULT_NAME
 
-API_SERVICES: Final = Resource(
-    "apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False
-)
 CUSTOM: Final = ("custom.metrics.k8s.io", "v1beta2")
 EXTERNAL: Final = ("external.metrics.k8s.io", "v1beta1")
 NAMESPACE: Final = "kube-system"

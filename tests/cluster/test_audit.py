@@ -21,12 +21,11 @@ from certs.issue import Names, issue_authority, issue_leaf
 from kube.client import Client
 from kube.clock import SystemClock
 from kube.errors import Invalid, NotFound
-from kube.resources import EVENTS, PODCLIQUESETS, SERVICEACCOUNTS, SERVICES
+from kube.resources import API_SERVICES, EVENTS, PODCLIQUESETS, SERVICEACCOUNTS, SERVICES
 from penstock.lab import cluster as labs
 from penstock.lab import kubeconfigs
 from penstock.lab.install import InstallOptions, install, stop
 from penstock.lab.layout import Layout
-from penstock.lab.metrics_api import API_SERVICES
 from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
@@ -284,9 +283,7 @@ def test_a_cluster_says_itself_by_which_certificate_its_api_server_is_known(
     settings = tuple(Setting("kube-apiserver", flag, value) for flag, value in flags.items())
     spec = LabSpec(fresh_name(), nodes=1, settings=settings)
     screen = Screen(sys.stderr, SystemClock(), live=False)
-    rights = render("audit.serve=true", "audit.caBundle=QUJD")[
-        "RoleBinding", "penstock-webhook-audit"
-    ]
+    rights = render("audit.serve=true")["RoleBinding", "penstock-webhook-audit"]
     try:
         lab = asyncio.run(labs.up(spec, screen))
         asyncio.run(_followed(lab, rights, tmp_path))

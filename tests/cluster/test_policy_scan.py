@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -10,46 +11,22 @@ import pytest
 
 from api import names
 from api.jsons import JsonObject
+from controller.gangs import scan_results
+from controller.gangs.scan_results import KINDS, Looked, Tally
 from kube.client import Client
-from kube.errors import NotFound
-from kube.resources import CONFIGMAPS, PODCLIQUESETS, POLICY_REPORTS, Resource
+from kube.errors import ApiError, NotFound
+from kube.resources import CONFIGMAPS, PODCLIQUESETS, Resource
+from kube.transport import Call
+from policies.findings import Finding
+from policies.policy_queues import Mode
+from policies.problems import Problem
 from tests.support import policies
 from tests.support.living import Cluster, engine_set
+from tests.support.report_kinds import DEFINITIONS, definition
 
 pytestmark = pytest.mark.cluster
 
-DEFINITIONS: Final = Resource(
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition",
-    namespaced=False,
-)  # fmt: skip
 PATIENCE: Final = 30.0
-OPEN: Final[JsonObject] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-REPORTS: Final[JsonObject] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {
-        "name": POLICY_REPORTS.full_name,
-        "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
-    },
-    "spec": {
-        "group": POLICY_REPORTS.group,
-        "scope": "Namespaced",
-        "names": {
-            "plural": POLICY_REPORTS.plural,
-            "singular": "policyreport",
-            "kind": POLICY_REPORTS.kind,
-            "listKind": "PolicyReportList",
-        },
-        "versions": [
-            {
-                "name": POLICY_REPORTS.version,
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": OPEN},
-            }
-        ],
-    },
-}
 FEW: Final = """
 queues: [{name: q, namespaces: ['*'], default: true, submitters: {users: [nobody]}, mode: warn,
   limits: {gangs: 1}}]
@@ -59,17 +36,20 @@ queues: [{name: q, namespaces: ['*'], default: true, submitters: {users: [nobody
 @pytest.fixture
 async def reports(person: Client) -> AsyncIterator[None]:
     """Have the API server keep reports, as where somebody reads them."""
-    await person.create(DEFINITIONS, REPORTS)
+    for kind in KINDS:
+        await person.create(DEFINITIONS, definition(kind))
     try:
         async with asyncio.timeout(PATIENCE):
-            while True:
-                with suppress(NotFound):
-                    await person.probe(POLICY_REPORTS)
-                    break
-                await asyncio.sleep(0.1)
+            for kind in KINDS:
+                while True:
+                    with suppress(NotFound):
+                        await person.probe(kind)
+                        break
+                    await asyncio.sleep(0.1)
         yield
     finally:
-        await person.delete(DEFINITIONS, POLICY_REPORTS.full_name)
+        for kind in KINDS:
+            await person.delete(DEFINITIONS, kind.full_name)
 
 
 async def read(person: Client, path: str) -> JsonObject | None:
@@ -91,15 +71,16 @@ async def test_what_breaks_a_new_policy_is_reported_and_left_as_it_is(
     try:
         whole = {**config, "data": {names.POLICY_KEY: FEW}}
         await person.create(CONFIGMAPS, whole, names.NAMESPACE)
-        path = POLICY_REPORTS.path(space, names.POLICY_REPORT)
-        report = await cluster.until(lambda: read(person, path), "a report", PATIENCE)
-        results = report["results"]
-        assert isinstance(results, list)
-        (result,) = results
-        assert isinstance(result, dict)
-        # Who may submit cannot be asked of what is there.
-        assert (result["rule"], result["result"]) == ("queue-gangs-are-few", "warn")
-        assert "comes to 2 gangs" in str(result["message"])
+        paths = [kind.path(space, names.POLICY_REPORT) for kind in KINDS]
+        for path in paths:
+            report = await cluster.until(partial(read, person, path), "a report", PATIENCE)
+            results = report["results"]
+            assert isinstance(results, list)
+            (result,) = results
+            assert isinstance(result, dict)
+            # Who may submit cannot be asked of what is there.
+            assert (result["rule"], result["result"]) == ("queue-gangs-are-few", "warn")
+            assert "comes to 2 gangs" in str(result["message"])
 
         async def summed() -> JsonObject | None:
             found = await read(person, CONFIGMAPS.path(names.NAMESPACE, names.SCAN_CONFIG))
@@ -114,10 +95,37 @@ async def test_what_breaks_a_new_policy_is_reported_and_left_as_it_is(
         await policies.take_back(person)
 
     async def gone() -> bool | None:
-        return await read(person, path) is None or None
+        return not any([await read(person, path) for path in paths]) or None
 
     await cluster.until(gone, "the report is taken away with the rules", PATIENCE)
     after = await read(person, PODCLIQUESETS.path(space, "before"))
     assert stored is not None
     assert after is not None
     assert after["spec"] == stored["spec"]
+
+
+async def test_every_field_of_a_report_is_one_that_its_readers_know(
+    person: Client, space: str, reports: None
+) -> None:
+    """Asked strictly, an API server refuses what it would otherwise leave out in silence."""
+    modes = (Mode.ENFORCE, Mode.WARN, Mode.AUDIT)
+    findings = [Finding(mode, mode, Problem("spec.replicas", "too many")) for mode in modes]
+    tally = Tally("r1")
+    tally.add(Looked("grove.io/v1alpha1", "PodCliqueSet", space, "x", "uid-x", (*findings,)))
+    for kind in KINDS:
+        (report,) = scan_results.reports(tally, kind).values()
+        await tried(person, kind, space, report)
+        results = report["results"]
+        assert isinstance(results, list)
+        assert isinstance(results[0], dict)
+        for wrong in ({"result": "maybe"}, {"policy": None}, {"scored": "yes"}, {"extra": "x"}):
+            broken: JsonObject = {**report, "results": [{**results[0], **wrong}]}
+            with pytest.raises(ApiError) as refused:
+                await tried(person, kind, space, broken)
+            assert refused.value.status in (400, 422), wrong
+
+
+async def tried(person: Client, kind: Resource, space: str, body: JsonObject) -> None:
+    """Have the API server look at every field, and store nothing."""
+    asked = {"dryRun": "All", "fieldValidation": "Strict"}
+    await person._transport.send(Call("POST", kind.path(space), asked, msgspec.json.encode(body)))

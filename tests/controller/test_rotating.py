@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
+from aiohttp import web
 
 from api import names
 from api.jsons import Json, JsonObject
@@ -16,7 +17,7 @@ from controller.gangs.rotating import LOOK_EVERY, RETRY_AFTER, Care, Rotator
 from kube.cache import Added
 from kube.errors import Conflict, Invalid
 from kube.objects import BareObject, ObjectMeta
-from kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from kube.resources import API_SERVICES, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from tests.support.manualclock import LeapingClock, ManualClock
 from tests.support.patchapi import PatchApi, patching
 from tests.support.polling import eventually
@@ -25,6 +26,7 @@ CA = SECRETS.path("ours", names.CA_SECRET)
 TLS = SECRETS.path("ours", names.TLS_SECRET)
 VALIDATING = VALIDATING_WEBHOOKS.path(None, names.WEBHOOK_CONFIGURATION)
 MUTATING = MUTATING_WEBHOOKS.path(None, names.WEBHOOK_CONFIGURATION)
+REGISTRATION = API_SERVICES.path(None, names.AUDIT_SERVICE)
 FIRST_ISSUE = [names.CA_SECRET, "penstock", "penstock", names.CA_SECRET, names.TLS_SECRET]
 
 
@@ -214,3 +216,75 @@ async def test_whoever_works_against_us_all_the_time_has_us_write_so_much_and_pa
             await clock.advance(RETRY_AFTER)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
+
+
+def registered(stand: Stand) -> bytes:
+    """Look whom API servers trust to tell of the audit log."""
+    spec = stand.api.objects[REGISTRATION]["spec"]
+    assert isinstance(spec, dict)
+    return base64.b64decode(str(spec.get("caBundle", "")))
+
+
+async def test_the_audit_logs_registration_trusts_what_the_webhooks_do(stand: Stand) -> None:
+    stand.api.put(REGISTRATION, {"spec": {"group": "audit.penstock.dev"}})
+    await stand.rotator.look()
+    assert {registered(stand)} == stand.bundles() == {stand.part(CA, "ca.crt")}
+    assert stand.annotation(names.CERTIFICATE_ALARM) is None
+    before = len(stand.api.writes)
+    await stand.rotator.look()
+    assert stand.api.writes[before:] == []
+
+
+async def test_a_registration_that_comes_later_or_is_spoilt_is_no_alarm(stand: Stand) -> None:
+    await stand.rotator.look()
+    spoilt_ones: tuple[JsonObject, ...] = ({}, {"caBundle": "QUJD"})
+    for spoilt in spoilt_ones:
+        stand.api.put(REGISTRATION, {"spec": spoilt})
+        before = len(stand.api.writes)
+        await stand.rotator.look()
+        assert stand.api.writes[before:] == [names.AUDIT_SERVICE]
+        assert registered(stand) == stand.part(CA, "ca.crt")
+    assert stand.annotation(names.CERTIFICATE_ALARM) is None
+
+
+async def test_it_trusts_a_new_authority_before_that_signs_and_the_former_as_long(
+    stand: Stand,
+) -> None:
+    """At each write of a rotation, who serves is trusted by it."""
+    stand.api.put(REGISTRATION, {"spec": {}})
+    await stand.rotator.look()
+    stand.api.put(CA, {**stand.api.objects[CA], "metadata": {"annotations": {names.ROTATE: "1"}}})
+    held: list[tuple[bytes, bytes]] = []
+
+    def look(_: str) -> None:
+        held.append((stand.part(TLS, "ca.crt"), registered(stand)))
+
+    stand.api.before = look
+    for _ in range(10):
+        await stand.rotator.look()
+        await stand.clock.sleep(61.0)
+    assert len({signer for signer, _ in held}) == 2, "it was rotated"
+    for signer, trusted in held:
+        assert signer in trusted
+
+
+async def test_one_that_is_not_to_be_looked_through_is_left_alone(stand: Stand) -> None:
+    stand.api.put(REGISTRATION, {"spec": {"insecureSkipTLSVerify": True}})
+    await stand.rotator.look()
+    assert names.AUDIT_SERVICE not in stand.api.writes
+
+
+async def test_a_registration_that_cannot_be_written_holds_up_no_certificate(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
+    stand.api.put(REGISTRATION, {"spec": {}})
+
+    def refuse(write: str) -> None:
+        if write.endswith(names.AUDIT_SERVICE):
+            raise web.HTTPForbidden
+
+    stand.api.before = refuse
+    with caplog.at_level(logging.WARNING):
+        await stand.rotator.look()
+    assert stand.api.writes == FIRST_ISSUE
+    assert "audit log's CA bundle cannot be kept" in caplog.text

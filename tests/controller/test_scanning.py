@@ -9,10 +9,12 @@ from typing import Final
 
 import pytest
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 from typing_extensions import override
 
 from api import names
 from api.jsons import JsonObject
+from controller.gangs.scan_metering import Meters
 from controller.gangs.scanning import (
     LOOK_EVERY,
     PAUSE,
@@ -26,6 +28,7 @@ from kube.errors import ApiError
 from kube.resources import (
     CONFIGMAPS,
     MUTATING_WEBHOOKS,
+    OPEN_REPORTS,
     PODCLIQUESETS,
     PODS,
     POLICY_REPORTS,
@@ -166,6 +169,50 @@ async def test_reports_are_written_where_they_are_kept_and_go_when_all_is_well()
         await stand.scanner.look()
         assert stand.report("a") is None
         assert stand.report("b") is None
+
+
+async def test_each_kind_of_report_is_written_that_is_served() -> None:
+    async with standing(reports=True) as stand:
+        stand.api.served.add(OPEN_REPORTS.plural)
+        stand.says(FEW)
+        stand.a_set("large", 3)
+        await stand.scanner.look()
+        report = stand.report()
+        other = stand.api.objects.get(OPEN_REPORTS.path("team", names.POLICY_REPORT))
+        assert report is not None
+        assert other is not None
+        assert (other["apiVersion"], other["kind"]) == ("openreports.io/v1alpha1", "Report")
+        assert other["results"] == report["results"]
+        stand.says("")
+        await stand.scanner.look()
+        assert OPEN_REPORTS.path("team", names.POLICY_REPORT) not in stand.api.objects
+
+
+async def test_scans_are_counted_and_timed() -> None:
+    async with standing() as stand:
+        registry = CollectorRegistry()
+        stand.scanner.meter = Meters(registry)
+        stand.says(FEW)
+        stand.a_set("small")
+        stand.a_set("large", 3)
+        at = stand.clock.now().timestamp()
+        await stand.scanner.look()
+
+        def value(name: str, **labels: str) -> float | None:
+            return registry.get_sample_value(f"penstock_gangs_scan_{name}", labels)
+
+        few = {"rule": "queue-gangs-are-few", "mode": "enforce"}
+        assert value("objects_total", kind="PodCliqueSet") == 2
+        assert value("broken", **few) == 1
+        assert value("broken", rule="digests", mode="warn") == 2
+        assert value("seconds") == pytest.approx(2 * PAUSE)
+        assert value("last_timestamp_seconds") == pytest.approx(at + 2 * PAUSE)
+        assert value("failures_total") == 0
+
+        stand.says(FEW.replace("gangs: 1", "gangs: 9"))
+        await stand.scanner.look()
+        assert value("objects_total", kind="PodCliqueSet") == 4
+        assert value("broken", **few) is None
 
 
 async def test_a_report_that_says_it_already_is_not_written_again() -> None:
@@ -312,11 +359,14 @@ async def test_what_fails_is_tried_again_after_a_while_and_not_at_once() -> None
             raise web.HTTPForbidden
 
         stand.api.before = refuse
+        registry = CollectorRegistry()
+        stand.scanner.meter = Meters(registry)
         running = asyncio.ensure_future(stand.scanner.run())
         async with asyncio.timeout(30):
             while len(tries) < 3:
                 await asyncio.sleep(0.01)
         running.cancel()
+        assert registry.get_sample_value("penstock_gangs_scan_failures_total") in (2.0, 3.0)
         first, second, third = tries[:3]
         assert second - first >= RETRY_SECONDS
         assert third - second >= RETRY_SECONDS

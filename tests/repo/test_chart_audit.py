@@ -14,8 +14,12 @@ from webhook import audit_api, audit_callers
 pytestmark = pytest.mark.cluster  # it needs helm, which `make test-fast` must do without
 
 SERVE: Final = "audit.serve=true"
-SERVICE: Final = f"{audit_api.VERSION}.{audit_api.GROUP}"
+SERVICE: Final = names.AUDIT_SERVICE
 POLICY: Final = CHART / "files" / "api-server-audit-policy.yaml"
+
+
+def test_it_is_registered_under_the_name_that_gangs_keeps() -> None:
+    assert f"{audit_api.VERSION}.{audit_api.GROUP}" == SERVICE
 
 
 def test_readers_may_read_and_nobody_is_one_by_the_chart(outside: Objects) -> None:
@@ -33,7 +37,7 @@ def test_nothing_is_registered_unless_it_is_asked_for(inside: Objects) -> None:
     assert items(port, "name") == ["https"]
 
 
-@pytest.mark.parametrize("trust", ["certManager.enabled=true", "audit.caBundle=QUJD"])
+@pytest.mark.parametrize("trust", ["certManager.enabled=true", "certManager.enabled=false"])
 def test_the_api_server_finds_the_log_and_knows_its_certificate(render: Render, trust: str) -> None:
     made = render(SERVE, trust)
     spec = made["APIService", SERVICE]["spec"]
@@ -41,7 +45,11 @@ def test_the_api_server_finds_the_log_and_knows_its_certificate(render: Render, 
     assert (spec["group"], spec["version"]) == (audit_api.GROUP, audit_api.VERSION)
     assert "insecureSkipTLSVerify" not in spec
     metadata = made["APIService", SERVICE]["metadata"]
-    assert ("caBundle" in spec) != ("inject-ca-from" in str(metadata))
+    assert "caBundle" not in spec, "an upgrade would blank what gangs has put there"
+    assert ("inject-ca-from" in str(metadata)) == trust.endswith("true")
+    keeper = rules(made["ClusterRole", "penstock-gangs"])
+    ours = expand(("apiregistration.k8s.io", "apiservices", "get list watch patch", SERVICE))
+    assert (ours <= keeper) == trust.endswith("false")
     (wanted,) = items(spec, "service", "port")
     service = made["Service", names.WEBHOOK_SERVICE]
     assert wanted in [x["port"] for x in items(service, "spec", "ports") if isinstance(x, dict)]
@@ -54,9 +62,7 @@ def test_the_api_server_finds_the_log_and_knows_its_certificate(render: Render, 
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ((SERVE,), "certManager.enabled"),
-        ((SERVE, "audit.caBundle=x", "webhook.url=https://127.0.0.1:1"), "webhook.url"),
-        (("audit.caBundle=<",), "/audit/caBundle"),
+        ((SERVE, "webhook.url=https://127.0.0.1:1"), "webhook.url"),
         (("audit.server=true",), "server"),
     ],
 )
