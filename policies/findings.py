@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from policies.policy_queues import Mode
-from policies.problems import Problem
+from policies.problems import Problem, by_rule
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,5 @@ class Finding:
     @property
     def told(self) -> Problem:
         """The problem as its author reads it, with the rule that they can ask about."""
-        return Problem(
-            self.problem.path, f"{self.problem.message} (policy rule {self.rule})", self.rule
-        )
+        message = by_rule(self.problem.message, self.rule)
+        return Problem(self.problem.path, message, self.rule)

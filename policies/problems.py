@@ -9,6 +9,7 @@ from typing_extensions import override
 # The API server hands a refusal on as one line of text; more than this nobody reads there.
 MOST_SHOWN: Final = 20
 LONGEST_MESSAGE: Final = 300
+_BY_RULE: Final = " (policy rule "
 # Nobody chooses from more, and sorting them for each problem would cost.
 _MOST_NAMES: Final = 100
 
@@ -27,9 +28,22 @@ class Problem:
         """Give `path: message`, with text out of the object kept short and on one line."""
         line = f"{self.path}: {self.message}" if self.path else self.message
         # Cut first: a name may be as long as the whole request.
-        line = line[: LONGEST_MESSAGE + 1]
-        line = "".join(char if char.isprintable() else "?" for char in line)
-        return line if len(line) <= LONGEST_MESSAGE else line[: LONGEST_MESSAGE - 1] + "…"
+        line = shortened(line, LONGEST_MESSAGE)
+        return "".join(char if char.isprintable() else "?" for char in line)
+
+
+def by_rule(message: str, rule: str) -> str:
+    """Say at the end of a message which rule of the policy it is about."""
+    return f"{message}{_BY_RULE}{rule})"
+
+
+def shortened(line: str, longest: int) -> str:
+    """Cut a line that is too long; a rule that is named at its end stays, to be asked about."""
+    if len(line) <= longest:
+        return line
+    at = line.rfind(_BY_RULE)
+    end = line[at:] if 0 < len(line) - at <= longest * 3 // 4 and at >= 0 else ""
+    return f"{line[: longest - 1 - len(end)]}…{end}"
 
 
 def summary(problems: Sequence[Problem]) -> str:

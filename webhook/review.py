@@ -11,6 +11,7 @@ import orjson
 from api.jsons import JsonObject
 from policies.admission import Operation, Request, User
 from policies.answers import Allow, Answer, Code, Refuse
+from policies.problems import shortened
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -340,7 +341,7 @@ def _is_deeper(marks: bytes, levels: int) -> bool:
 
 
 def _shortened(warnings: tuple[str, ...]) -> list[str]:
-    shown = [warning[:LONGEST_WARNING] for warning in warnings[:MOST_WARNINGS]]
+    shown = [shortened(each, LONGEST_WARNING) for each in warnings[:MOST_WARNINGS]]
     rest = len(warnings) - len(shown)
     if rest:
         shown[-1] = f"+{rest + 1} more"

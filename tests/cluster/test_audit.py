@@ -29,6 +29,7 @@ from penstock.lab.layout import Layout
 from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
+from tests.support import rotating
 from tests.support.auditstand import KEY, SECRET, review
 from tests.support.charts import Render, helm, render
 from tests.support.clientpair import client_pair
@@ -140,9 +141,12 @@ class Place:
 
 @asynccontextmanager
 async def served(place: Place) -> AsyncIterator[Files]:
-    """Two webhooks of the test's own, and an API server that serves their logs."""
+    """Two webhooks of the test's own, and an API server that serves their logs.
+
+    Their certificate is the installation's, by which `gangs` has the API server know them.
+    """
     installed, person, space, tmp_path = place.installed, place.person, place.space, place.folder
-    files = files_in(tmp_path / "tls")
+    files = replace(files_in(tmp_path / "tls"), authority=(await rotating.look(person)).authority)
     service = f"audit-{secrets.token_hex(3)}"
     leaf = issue_leaf(
         files.authority, Names.of(HOST, "localhost", f"{service}.{space}.svc"), CLOCK.now()
@@ -184,7 +188,6 @@ async def served(place: Place) -> AsyncIterator[Files]:
                     "groupPriorityMinimum": 100,
                     "versionPriority": 100,
                     "service": {"name": service, "namespace": space, "port": ports[0]},
-                    "caBundle": files.client_bundle(),
                 },
             },
         )

@@ -1,6 +1,7 @@
 """The webhook's certificates: rotated under load, and healed when somebody spoils them."""
 
 import asyncio
+import base64
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable
@@ -15,6 +16,7 @@ import pytest
 from cryptography import x509
 
 from api import names
+from api.jsons import JsonObject
 from certs import issue, reading
 from certs.issue import Names
 from controller.gangs import replicas
@@ -24,7 +26,7 @@ from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
 from kube.errors import ApiError, Forbidden
-from kube.resources import ENDPOINTSLICES, MUTATING_WEBHOOKS, PODCLIQUESETS, SECRETS
+from kube.resources import API_SERVICES, ENDPOINTSLICES, MUTATING_WEBHOOKS, PODCLIQUESETS, SECRETS
 from kube.transport import Call, Patience, Transport
 from penstock.lab.helm import Helm, chart
 from penstock.lab.readiness import a_set
@@ -323,3 +325,34 @@ async def test_gangs_cannot_make_itself_a_token_of_another_account(installed: In
     async with installed.acting(names.GANGS_ACCOUNT) as gangs:
         with pytest.raises(Forbidden, match="penstock-guard-secrets"):
             await gangs.create(SECRETS, body, names.NAMESPACE)
+
+
+async def test_the_audit_logs_registration_is_given_our_authority(
+    person: Client, space: str
+) -> None:
+    """With the rights that `gangs` has by the chart; nobody need answer behind it."""
+    service: JsonObject = {"name": "nobody", "namespace": space}
+    body: JsonObject = {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {"name": names.AUDIT_SERVICE},
+        "spec": {
+            "group": "audit.penstock.dev",
+            "version": "v1alpha1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "service": service,
+        },
+    }
+    await person.create(API_SERVICES, body)
+    try:
+        async with asyncio.timeout(20):
+            while True:
+                text = await person.raw_get(API_SERVICES.path(None, names.AUDIT_SERVICE))
+                found = base64.b64decode(msgspec.json.decode(text)["spec"].get("caBundle", ""))
+                if found in (await read(person)).every:
+                    break
+                await asyncio.sleep(0.1)
+    finally:
+        await person.delete(API_SERVICES, names.AUDIT_SERVICE)
+    assert (await rotating.look(person)).authority.certificate_pem in found

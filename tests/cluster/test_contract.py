@@ -15,6 +15,7 @@ import pytest
 from api.jsons import Json, JsonObject
 from kube.clock import SystemClock
 from penstock.lab.state import Lab
+from policies import problems
 from policies.answers import Allow, Code, Refuse
 from tests.support.contract import LET_IN, POLICIES, Case, Contract, Outcome, contract
 from tests.support.webhookstand import Act, Reply, Reset, Script, Stall
@@ -220,7 +221,8 @@ def test_a_redirect_is_followed_without_the_review(api_server: Contract) -> None
 
 def test_our_warnings_arrive_whole(api_server: Contract) -> None:
     seen = api_server.attempt(OUR_WARNINGS, "Fail")
-    kept = [text[: review.LONGEST_WARNING] for text in LONG[: review.MOST_WARNINGS - 1]]
+    shown = LONG[: review.MOST_WARNINGS - 1]
+    kept = [problems.shortened(text, review.LONGEST_WARNING) for text in shown]
     more = len(LONG) - len(kept)
     assert [*seen.warnings] == [*kept, f"+{more} more"]
 

@@ -23,7 +23,7 @@ from tests.support.living import connect, namespace
 from tests.support.ruled import ANNA, BERTA, MODES, OF_PODS, OF_SETS, SUBMITTERS, Breaks
 from tests.support.tenants import RBAC, ROLEBINDINGS, ROLES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 
 TRIES: Final = 200
 
@@ -196,9 +196,12 @@ def test_who_names_no_queue_is_given_the_default_ones_label_and_what_it_gives(
 
 
 def test_a_set_that_is_stored_keeps_to_its_queue_and_to_its_people(place: Place) -> None:
-    path = PODCLIQUESETS.path(place.space, "ruled")
+    stored = ruled.plain("enforce")
+    stored["metadata"] = {**dict(stored["metadata"]), "name": "kept"}  # type: ignore[arg-type]
+    ruled.pod(stored)["schedulingGates"] = [{"name": "example.com/never"}]
+    path = PODCLIQUESETS.path(place.space, "kept")
     made = place.asker.ask(
-        "POST", PODCLIQUESETS.path(place.space), ruled.plain("enforce"), user=ANNA, group=SUBMITTERS
+        "POST", PODCLIQUESETS.path(place.space), stored, user=ANNA, group=SUBMITTERS
     )
     assert made.code == 201, made.message
     try:

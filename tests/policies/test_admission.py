@@ -8,9 +8,12 @@ from api.jsons import Json, JsonObject
 from policies import answers, pod_admission, podcliqueset_admission
 from policies.admission import Judge, Operation, Request
 from policies.answers import Allow, Answer, Code, Refuse
+from policies.findings import Finding
 from policies.known import NOTHING
+from policies.podcliqueset_warnings import LONGEST_WARNING
 from policies.policy import BUILT_IN
-from policies.problems import LONGEST_MESSAGE, Problem
+from policies.policy_queues import Mode
+from policies.problems import LONGEST_MESSAGE, Problem, shortened
 
 POD: Final[JsonObject] = {"containers": [{"name": "main"}]}
 
@@ -95,6 +98,19 @@ def test_a_problem_is_one_short_line_whatever_is_in_it(path: str, message: str) 
     line = str(Problem(path, message * 50))
     assert line.isprintable()
     assert len(line) <= LONGEST_MESSAGE
+
+
+@given(st.text(min_size=400), st.text("abc-", min_size=1, max_size=63))
+def test_a_long_problem_still_names_the_policys_rule(message: str, rule: str) -> None:
+    told = Finding(rule, Mode.WARN, Problem("spec", message)).told
+    for line in (str(told), shortened(str(told), LONGEST_WARNING)):
+        assert line.endswith(f"… (policy rule {rule})")
+    assert len(line) <= LONGEST_WARNING
+
+
+def test_what_somebody_wrote_is_cut_though_it_looks_like_a_rule() -> None:
+    line = shortened("x (policy rule " + "y" * 500, LONGEST_WARNING)
+    assert (len(line), line[-2:]) == (LONGEST_WARNING, "y…")
 
 
 def test_a_problem_of_the_whole_object_has_no_path() -> None:

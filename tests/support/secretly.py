@@ -1,6 +1,7 @@
 """Objects with a secret planted in every place where text may stand, values and keys alike."""
 
 import string
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -74,6 +75,24 @@ class Planting:
         if keeps or self.chance.random() >= (share if free else share / 50):
             return key
         return self.secret()
+
+
+# Where people put what nobody may read; no rule asks for it, so no answer says it back either.
+HUSHED: Final = frozenset(("value", "args", "command", "annotations", "httpHeaders", "data"))
+
+
+def hushed(value: Json, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Give the text in all places where secrets are put; what we ask of annotations is ours."""
+    inside = not HUSHED.isdisjoint(path) and "tolerations" not in path
+    if isinstance(value, dict):
+        for key, below in value.items():
+            if "grove.io/" not in key and names.GROUP not in key:
+                yield from hushed(below, (*path, key))
+    elif isinstance(value, list):
+        for each in value:
+            yield from hushed(each, path)
+    elif inside and isinstance(value, str):
+        yield value
 
 
 def plain_pod() -> JsonObject:

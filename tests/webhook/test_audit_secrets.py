@@ -1,4 +1,7 @@
-"""No secret that somebody wrote into an object gets into the log, an Event, a metric or our log."""
+"""No secret that somebody wrote into an object gets into the log, an Event, a metric or our log.
+
+Who is refused is told their own words, as names and images, but not what stands where secrets do.
+"""
 
 import logging
 import re
@@ -8,6 +11,7 @@ from random import Random
 import orjson
 import pytest
 
+from api.jsons import JsonObject
 from policies import policy_source
 from policies.admission import Request
 from policies.answers import Answer
@@ -16,7 +20,7 @@ from policies.known import Known
 from policies.policy import Policy
 from tests.repo import checkout
 from tests.support.auditstand import Out, Stand, ledger, review
-from tests.support.secretly import Planting, drawn
+from tests.support.secretly import Planting, drawn, hushed
 from webhook.answering import Span
 from webhook.routes import PATHS
 from webhook.telling import event
@@ -57,17 +61,27 @@ def leaks(seed: int, count: int, caplog: pytest.LogCaptureFixture) -> tuple[list
     out, events = Out(), Events()
     stand = Stand(ledger(None, out), policy(), told=events, admitted=True)
     stand.unbounded()
-    refused = 0
+    refused, said_back = 0, []
     for _ in range(count):
+        before = len(planting.planted)
         path, raw = drawn(planting)
-        refused += not stand.ask(path, review(path, raw))["allowed"]
+        answer = stand.ask(path, review(path, raw))
+        refused += not answer["allowed"]
+        kept = "\n".join(hushed(raw))
+        ours = [each for each in planting.planted[before:] if each in kept]
+        said_back += found_in(told_to_the_author(answer), ours)
         if len(stand.journal._waiting) >= 500:
             stand.flush()
     stand.finish()
     told = out.text + events.text + stand.metrics.written() + caplog.text.encode()
     assert stand.count('audit_dropped_total{reason="queue"}') == 0
     assert stand.count('audit_dropped_total{reason="fault"}') == 0
-    return found_in(told.decode(), planting.planted), refused, len(planting.planted)
+    found = found_in(told.decode(), planting.planted)
+    return found + said_back, refused, len(planting.planted)
+
+
+def told_to_the_author(answer: JsonObject) -> str:
+    return orjson.dumps([answer.get("status"), answer.get("warnings")]).decode()
 
 
 def found_in(told: str, planted: list[str]) -> list[str]:
