@@ -111,6 +111,19 @@ async def test_an_edit_counts_at_once_and_a_bad_one_leaves_the_last_good_one(
     assert "queue-gangs-are-few" in await refusal(person, space, 3)
 
 
+async def test_to_delete_the_config_map_is_not_to_have_no_policy(
+    editor: Editor, cluster: Cluster, person: Client, space: str
+) -> None:
+    await editor.says(SMALL % 2)
+    async with patience("the policy is kept"):
+        while (await editor.status()).get("valid") is not True:
+            await asyncio.sleep(0.1)
+    await person.delete(CONFIGMAPS, names.POLICY_CONFIG, names.NAMESPACE)
+    for _ in range(20):
+        assert "queue-gangs-are-few" in await refusal(person, space, 3)
+        await asyncio.sleep(0.05)
+
+
 async def test_a_webhook_that_starts_beside_a_bad_policy_goes_by_the_last_good_one(
     editor: Editor, installed: Installed, tmp_path: Path
 ) -> None:
