@@ -2,16 +2,19 @@
 
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 import orjson
 import pytest
 
 from api import exits
+from api.jsons import JsonObject
 from certs import seals
 from certs.seals import Signer
 from policies import audit_chain
-from policies.audit_records import Record, Sealed
+from policies.audit_records import Record, Sealed, Summary
 from policies.audit_verifying import Report, Segment, Trust, verify
 from tests.support.auditstand import SECRET, lines_of, review
 from tests.webhook.running import JSON, VALIDATE, Files, Running, files_in, serving, started, until
@@ -77,6 +80,40 @@ def test_the_log_goes_on_over_orderly_ends_and_kills(files: Files, tmp_path: Pat
     report = checked(folder)
     assert [str(fault) for fault in report.faults] == []
     assert (ids_in(folder), report.first) == (["u-1", "u-2", "u-3"], 1)
+
+
+MANY: Final = 10_000
+CALLERS: Final = 8
+
+
+@pytest.mark.long
+def test_of_ten_thousand_refusals_each_has_one_record_or_is_counted(
+    files: Files, tmp_path: Path
+) -> None:
+    """As they come over the network, by people of forty namespaces."""
+
+    def refuse_all(part: int) -> None:
+        connection = running.connect()
+        for i in range(part, MANY, CALLERS):
+            user: JsonObject = {"username": f"user-{i % 7}"}
+            who: JsonObject = {"userInfo": user, "namespace": f"team-{i % 40}"}
+            connection.request("POST", VALIDATE, review(VALIDATE, [], uid=f"u-{i}", **who), JSON)
+            assert not orjson.loads(connection.getresponse().read())["response"]["allowed"]
+        connection.close()
+
+    with serving(files, tmp_path / "log", *flags(tmp_path)) as running:
+        with ThreadPoolExecutor(CALLERS) as callers:
+            assert len([*callers.map(refuse_all, range(CALLERS))]) == CALLERS
+        running.terminate()
+        assert running.ended(60.0) == exits.OK
+    folder = tmp_path / "audit"
+    lines = lines_of(b"".join(segment.text for segment in log_in(folder)))
+    ids = [line.audit_id for line in lines if isinstance(line, Record)]
+    assert len(ids) == len({*ids}) > 100
+    suppressed = sum(line.suppressed for line in lines if isinstance(line, Record | Summary))
+    dropped = sum(line.dropped for line in lines if isinstance(line, Summary))
+    assert len(ids) + suppressed + dropped == MANY
+    assert checked(folder).faults == []
 
 
 @pytest.mark.parametrize(("key", "named"), [(b"short", "too short"), (None, "cannot be read")])
