@@ -11,8 +11,8 @@ from scheduler import invariants
 from scheduler.answers import NoFit, Placement, Plan
 from scheduler.lending import Lending
 from scheduler.ordering import Order, by_priority_then_age, ordered
-from scheduler.parts import question
 from scheduler.requests import GangRequest
+from scheduler.retelling import question, retold
 from scheduler.room import Room
 from scheduler.search.deciding import Begun, place
 from scheduler.settings import DEFAULTS, Settings
@@ -34,15 +34,15 @@ def plan(
     answers: list[Placement | Begun | NoFit] = []
     refused: dict[Hashable, NoFit] = {}  # since something was placed
     for gang in ordered(gangs, order):
-        known = refused.get(question(gang)) if refused else None
+        known = refused.get(question(gang, room.settled)) if refused else None
         if known is not None:
-            answers.append(replace(known, gang=gang))
+            answers.append(retold(known, gang))
             continue
         with lending.to(gang):
             answer = place(room, gang, settings.steps)
         answers.append(answer)
         if isinstance(answer, NoFit):
-            refused[question(gang)] = answer
+            refused[question(gang, room.settled)] = answer
         else:
             refused.clear()
     final = [_finished(each, lending) for each in answers]

@@ -17,8 +17,8 @@ from api.daemonsets import DaemonSet
 from api.streams import Condition, Node, Taint
 from scheduler import snapshot
 from scheduler.answers import NoFit, Plan
-from scheduler.parts import question
 from scheduler.requests import GangRequest, Want
+from scheduler.retelling import question, retold
 from scheduler.room import Room
 from scheduler.search.deciding import place
 from scheduler.settings import DEFAULTS
@@ -48,6 +48,11 @@ class Emptied:
         """Take stock of it."""
         return snapshot.build(map(_opened, self.nodes), (), self.levels, self.daemonsets)
 
+    @cached_property
+    def _nobody(self) -> Room:
+        """Give room that nothing is put into, to tell who is minded."""
+        return Room(self.snapshot)
+
     def judged(self, plan: Plan) -> Plan:
         """Say of each refused gang that would find no place here either that it never fits."""
         return replace(plan, refusals=tuple(self._judged(plan.refusals)))
@@ -59,7 +64,7 @@ class Emptied:
                 yield refusal
                 continue
             asked = _weakened(refusal.gang)
-            key = question(asked)
+            key = question(asked, self._nobody.settled)
             if key not in self._known:
                 if not left:
                     yield refusal
@@ -69,7 +74,10 @@ class Emptied:
                 if len(self._known) > _REMEMBERED:
                     self._known.popitem(last=False)
             found = self._known[key]
-            yield replace(found, gang=refusal.gang, never=True) if found is not None else refusal
+            if found is None:
+                yield refusal
+            else:
+                yield replace(retold(found, asked), gang=refusal.gang, never=True)
 
     def _refused(self, asked: GangRequest) -> NoFit | None:
         answer = place(Room(self.snapshot), asked, self.steps)

@@ -5,15 +5,14 @@ ask at once each is judged once.
 """
 
 from collections.abc import Hashable, Iterable
-from dataclasses import replace
 from typing import Final
 
 from scheduler.answers import NoFit, Plan
 from scheduler.emptied import Emptied
 from scheduler.lending import Lending
 from scheduler.ordering import by_priority_then_age, ordered
-from scheduler.parts import question
 from scheduler.requests import GangRequest
+from scheduler.retelling import question, retold
 from scheduler.room import Room
 from scheduler.search.deciding import place
 from scheduler.settings import DEFAULTS
@@ -33,7 +32,7 @@ class Forecast:
         """Judge gangs that were not judged yet, and give those that would find no room."""
         found: list[NoFit] = []
         for gang in ordered(gangs, by_priority_then_age):
-            asked = question(gang)
+            asked = question(gang, self._room.settled)
             known = self._refused.get(asked)  # room only shrinks, so what was refused stays so
             if known is None:
                 with self._lending.to(gang):
@@ -41,5 +40,5 @@ class Forecast:
                 if not isinstance(answer, NoFit):
                     continue
                 known = self._refused[asked] = answer
-            found.append(replace(known, gang=gang))
+            found.append(retold(known, gang))
         return self._emptied.judged(Plan((), tuple(found))).refusals

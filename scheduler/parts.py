@@ -1,6 +1,6 @@
 """A gang as the explanations see it: shapes of pods, and the parts that must lie in one domain."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from api.quantities import PODS, Amounts
@@ -77,20 +77,6 @@ def _runs(wants: Sequence[Want]) -> Iterator[tuple[Want, int]]:
             start, first = i, want
     if first is not None:
         yield first, len(wants) - start
-
-
-def question(request: GangRequest) -> Hashable:
-    """Give what is asked, whoever asks: into the same room, equal questions get equal answers."""
-    asked = [
-        (shape.clique, tuple(sorted(shape.need.items())), shape.constraints, shape.count)
-        for wants in (request.minimum, request.extras)
-        for shape in shapes(wants)
-    ]
-    where = request.near, request.groups, request.topology, request.zone
-    # Without a wish to keep apart it makes no difference who asks.
-    kin = (request.spread, request.kin) if request.spread else ()
-    kept = request.kept.name if request.kept else ""
-    return tuple(asked), len(request.minimum), where, request.anchors, kin, kept
 
 
 def _alike(one: Want, other: Want) -> bool:

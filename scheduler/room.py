@@ -312,6 +312,12 @@ class Room:
                     free[at] -= amount * times
             self._touched.append(row)
 
+    def settled(self, constraints: Constraints) -> Constraints:
+        """Leave out who a pod is, where nobody there or placed minds who comes."""
+        if self.choosy or self.snapshot.masks.company.shuns or not constraints.lonely:
+            return constraints
+        return constraints.alone
+
     def seat(self, seats: Sequence[Seated]) -> None:
         """Remember who was placed, for those who mind them."""
         self.seating.add(seats)

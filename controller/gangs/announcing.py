@@ -1,7 +1,7 @@
 """Says how a gang stands: in its status, as far as that is news and lasts, and in Events."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -26,7 +26,7 @@ from kube.objects import Key
 from kube.resources import EVENTS, PODGANGS
 from scheduler.answers import NoFit
 
-# What passes by within moments is not worth a write; what lasts is.
+# What passes by within moments or goes on pod by pod is not worth a write; what lasts is.
 PASSING: Final = frozenset(
     {names.REASON_WAITING_FOR_PODS, names.REASON_LIFTING, names.REASON_WAITING_FOR_PARENTS}
 )
@@ -52,6 +52,16 @@ class Telling:
     later: Callable[[Key, float], None]
 
 
+@dataclass(frozen=True)
+class _Heard:
+    """What there is to say of a gang, in which words, since when, and when it last moved on."""
+
+    reason: str
+    message: str
+    first: float
+    moved: float
+
+
 class Announcer:
     """Writes statuses of gangs, and has Events written about those that wait."""
 
@@ -63,7 +73,7 @@ class Announcer:
         speaker = Speaker("gangs", instance, _REST, _PAUSE)
         self.voice = Voice(partial(client.create, EVENTS), clock, speaker)
         self._story = Storyteller(clock, self.voice.tell)
-        self._since: dict[Key, tuple[str, float]] = {}
+        self._since: dict[Key, _Heard] = {}
         self._reworded: dict[Key, float] = {}
         self._passing: set[Key] = set()
 
@@ -97,20 +107,24 @@ class Announcer:
         if reporting.same(there, status):
             self._reworded.pop(key, None)
             return
-        if not self._lasts(key, status) or (
-            _reworded(there, status) and not self._retold(key, status)
+        reworded = _reworded(there, status)
+        if not self._lasts(key, status, told=reworded) or (
+            reworded and not self._retold(key, status)
         ):
             return
         await self._write(view, status)
 
-    def _lasts(self, key: Key, status: PodGangStatus) -> bool:
+    def _lasts(self, key: Key, status: PodGangStatus, *, told: bool) -> bool:
         """Whether the reason has stood long enough to be told; looks again later if not."""
-        reason = status.conditions[0].reason
-        now = self._clock.monotonic()
+        said, now = status.conditions[0], self._clock.monotonic()
         before = self._since.get(key)
-        if before is None or before[0] != reason:
-            self._since[key] = before = (reason, now)
-        left = before[1] + self._passes_in(key, reason, status.phase) - now
+        if before is None or before.reason != said.reason:
+            before = _Heard(said.reason, said.message, now, now)
+        elif before.message != said.message and said.reason in PASSING and not told:
+            before = replace(before, message=said.message, moved=now)  # it goes on
+        self._since[key] = before
+        passes = self._passes_in(key, said.reason, status.phase)
+        left = min(before.moved + passes, before.first + LONGEST_SECONDS) - now
         if left <= 0:
             self._passing.discard(key)
             return True
@@ -123,7 +137,7 @@ class Announcer:
         if reason in PASSING:
             return self._slower(key, LASTS_SECONDS)
         starts = reason == names.REASON_BOUND and phase is not Phase.RUNNING
-        return STARTING_SECONDS if starts else 0.0
+        return self._slower(key, STARTING_SECONDS) if starts else 0.0
 
     def _slower(self, key: Key, seconds: float) -> float:
         """Give more time to what passes by while it does so of many gangs."""

@@ -29,7 +29,7 @@ from scheduler.requests import GangRequest
 _log = logging.getLogger(__name__)
 
 # Seconds: most gangs have their pods sooner, and need no forecast.
-PATIENCE: Final = 0.2
+PATIENCE: Final = 0.1
 GATHER: Final = 0.05
 # So many gangs are judged at a time, since placing waits meanwhile.
 AT_ONCE: Final = 64

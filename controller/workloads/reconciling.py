@@ -36,9 +36,10 @@ _log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 32  # requests under way for one set
 # And for all, so that a large one does not keep the others waiting. Without its PodGangs and
-# PodCliques nobody can tell a set whether there is room for it, so pods make way for them.
+# PodCliques nobody can tell a set whether there is room for it, so pods make way for them, and
+# so does all that pods need. There are more of them at a time, as people go on making sets.
 _TELLING: Final = frozenset({PODGANGS, PODCLIQUES, SCALING_GROUPS})
-_TELLING_AT_ONCE: Final = 32
+_TELLING_AT_ONCE: Final = 64
 _PODS_AT_ONCE: Final = 32
 _OTHERS_AT_ONCE: Final = 32
 
@@ -96,6 +97,7 @@ class Reconciler:
         self._rests = Rests(self.queue, clock)
         self._for_telling = asyncio.Semaphore(_TELLING_AT_ONCE)
         self._for_pods = Lane(_PODS_AT_ONCE)
+        self._for_things = Lane(_OTHERS_AT_ONCE)
         self._for_others = asyncio.Semaphore(_OTHERS_AT_ONCE)
         self._holdings = Holdings(caches, self._rests.wake)
 
@@ -207,11 +209,14 @@ class Reconciler:
     @asynccontextmanager
     async def _room_for(self, step: Step) -> AsyncIterator[None]:
         if isinstance(step, Create) and step.resource in _TELLING:
-            with self._for_pods.giving_way():
+            with self._for_pods.giving_way(), self._for_things.giving_way():
                 async with self._for_telling:
                     yield
         elif isinstance(step, Create | Remove) and step.resource is PODS:
             async with self._for_pods.turn():
+                yield
+        elif isinstance(step, Create):
+            async with self._for_things.turn():
                 yield
         else:
             async with self._for_others:

@@ -15,7 +15,7 @@ from kube.objects import Key
 # Seconds, and so much more for each other set that has something to say.
 STOOD: Final = 1.0
 EACH: Final = 0.1
-LONGEST: Final = 5.0
+LONGEST: Final = 10.0
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,12 @@
 """Devices and local volumes: kube-scheduler gives each pod what the engine kept for it."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 
 import pytest
 
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Pod
-from kube.client import Client
-from kube.errors import NotFound
 from kube.resources import (
     CLAIM_TEMPLATES,
     DEVICE_CLASSES,
@@ -20,8 +16,8 @@ from kube.resources import (
     STORAGE_CLASSES,
     VOLUME_CLAIMS,
     VOLUMES,
-    Resource,
 )
+from tests.support.clusterwide import Made, there
 from tests.support.living import Cluster, Kubectl
 
 pytestmark = pytest.mark.cluster
@@ -29,25 +25,7 @@ pytestmark = pytest.mark.cluster
 TYPE = 'device.attributes["{driver}"].type == "gpu"'
 
 
-@asynccontextmanager
-async def there(
-    client: Client, *made: tuple[Resource, str, Mapping[str, object]]
-) -> AsyncIterator[None]:
-    """Objects of the whole cluster, gone afterwards."""
-    try:
-        for kind, name, rest in made:
-            head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name}}
-            await client.create(kind, {**head, **rest})
-        yield
-    finally:
-        for kind, name, _ in reversed(made):
-            try:
-                await client.delete(kind, name)
-            except NotFound:
-                continue
-
-
-def shelf(driver: str, node: str, count: int) -> tuple[Resource, str, Mapping[str, object]]:
+def shelf(driver: str, node: str, count: int) -> Made:
     """So many GPUs on a node, and one device of another type."""
     devices = [{"name": f"d{i}", "attributes": {"type": {"string": "gpu"}}} for i in range(count)]
     other = {"name": "link", "attributes": {"type": {"string": "link"}}}
@@ -56,7 +34,7 @@ def shelf(driver: str, node: str, count: int) -> tuple[Resource, str, Mapping[st
     return DEVICE_SLICES, f"{driver}-{node}", {"spec": spec}
 
 
-def class_of(driver: str) -> tuple[Resource, str, Mapping[str, object]]:
+def class_of(driver: str) -> Made:
     """A class as drivers write them: of this driver, and of this type."""
     rule = f"device.driver == '{driver}' && {TYPE.format(driver=driver)}"
     return DEVICE_CLASSES, driver, {"spec": {"selectors": [{"cel": {"expression": rule}}]}}
@@ -177,7 +155,7 @@ def storing(gang: str, index: int, size: int, label: str, claim: str) -> JsonObj
     return gang_pod(gang, index, size, label, volumes=[data])
 
 
-def disk(kind: str, node: str, size: str) -> tuple[Resource, str, Mapping[str, object]]:
+def disk(kind: str, node: str, size: str) -> Made:
     here = {"key": names.HOSTNAME_KEY, "operator": "In", "values": [node]}
     spec = {
         "storageClassName": kind, "capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"],

@@ -8,6 +8,7 @@ from api.reservation import State
 from controller.gangs.announcing import (
     EACH_SECONDS,
     LASTS_SECONDS,
+    LONGEST_SECONDS,
     RECOUNTED_SECONDS,
     STARTING_SECONDS,
     Announcer,
@@ -51,7 +52,7 @@ async def test_what_passes_is_told_once_it_lasts_and_recounted_seldom() -> None:
         clock = LeapingClock()
         told = Telling(s.world, s.gangs, lambda _, __: None)
         announcer = Announcer(client, clock, told, "one")
-        assert await heard(s, api, announcer, 9) == 0
+        assert await heard(s, api, announcer, 8) == 0
         clock.skip(LASTS_SECONDS)
         assert await heard(s, api, announcer, 8) == 1
         for left in (7, 6, 5, 4):
@@ -59,6 +60,25 @@ async def test_what_passes_is_told_once_it_lasts_and_recounted_seldom() -> None:
             clock.skip(RECOUNTED_SECONDS / 5)
         clock.skip(RECOUNTED_SECONDS / 5)
         assert await heard(s, api, announcer, 3) == 1
+
+
+async def test_what_goes_on_pod_by_pod_is_not_told_until_it_stops_or_takes_too_long() -> None:
+    async with scene() as (s, api, client):
+        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", ["a-0"], 9)))
+        clock = LeapingClock()
+        announcer = Announcer(client, clock, Telling(s.world, s.gangs, lambda _, __: None), "one")
+        for left in range(99, 90, -1):
+            assert await heard(s, api, announcer, left) == 0
+            clock.skip(LASTS_SECONDS / 2)
+        assert await heard(s, api, announcer, 91) == 0
+        clock.skip(LASTS_SECONDS / 2)
+        assert await heard(s, api, announcer, 91) == 1, "it has stopped"
+        s.gangs.observe(msgspec.json.encode(gang_of("long-0", ["b-0"], 9)))
+        begun, left = clock.monotonic(), 99
+        while not await heard(s, api, announcer, left, "long-0"):
+            clock.skip(LASTS_SECONDS / 2)
+            left -= 1
+        assert clock.monotonic() - begun == LONGEST_SECONDS
 
 
 async def test_what_passes_of_many_gangs_at_once_is_told_later_and_of_one_alone_as_ever() -> None:

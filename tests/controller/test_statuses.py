@@ -315,7 +315,7 @@ def test_gangs_are_told_of_in_the_set() -> None:
 def test_what_is_in_flux_may_wait_and_what_has_settled_may_not() -> None:
     view = heard(made(PAIR, "gated"))
     moving = with_pods(view, "demo-0-prefill", "ready", "ready", "started")
-    assert said(moving)["PodClique", "demo-0-prefill"].patience == 10.0
+    assert said(moving)["PodClique", "demo-0-prefill"].patience == 20.0
     settled = with_pods(view, "demo-0-prefill", "ready", "ready", "ready")
     assert said(settled)["PodClique", "demo-0-prefill"].patience == 0.0
 
@@ -328,7 +328,7 @@ def test_what_a_person_asked_for_of_a_clique_that_is_there_is_said_at_once() -> 
     asked = replace(
         view, cliques={**view.cliques, "demo-0-prefill": replace(there, metadata=newer, spec=spec)}
     )
-    assert said(asked)["PodClique", "demo-0-prefill"].patience == 10.0
+    assert said(asked)["PodClique", "demo-0-prefill"].patience == 20.0
     whole = with_pods(asked, "demo-0-prefill", *["gated"] * 4)
     assert said(whole)["PodClique", "demo-0-prefill"].patience == 0.0
 

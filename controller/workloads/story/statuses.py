@@ -38,7 +38,7 @@ from kube.resources import PODCLIQUES, PODCLIQUESETS, SCALING_GROUPS, Resource
 
 LEFT_ALONE: Final = "ReconcileFailed"
 # Seconds for which a status may wait while it still changes: it is out of date in a moment.
-_PASSING: Final = 10.0
+_PASSING: Final = 20.0
 _UPDATING: Final = 2.0  # an update is followed by people, and its deadline counts from what is said
 _URGENT: Final = frozenset(
     {names.GANG_TERMINATION, names.STARTUP_IMPOSSIBLE, names.TOPOLOGY_UNAVAILABLE}
