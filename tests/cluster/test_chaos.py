@@ -12,15 +12,18 @@ from tests.support.installed import Installed
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 
-async def test_two_short_runs_leave_nothing_to_find(installed: Installed, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "fault"), [(11, "late-write"), pytest.param(12, "kill-gangs", marks=pytest.mark.long)]
+)
+async def test_a_short_run_leaves_nothing_to_find(
+    seed: int, fault: str, installed: Installed, tmp_path: Path
+) -> None:
     async with staged(installed.lab, installed.installation, tmp_path) as stage:
-        for seed, fault in ((11, "late-write"), (12, "kill-gangs")):
-            script = Script(seed, (fault,), sets=2, acts=2, folder=tmp_path)
-            result = await run(stage, script)
-            # How long it takes is for `make chaos` to judge: here others may want the machine too.
-            wrong = [each for each in result.findings if each.rule != "converged"]
-            assert (result.trouble, wrong) == ("", [])
-            assert result.figures["lifts"] > 0
+        result = await run(stage, Script(seed, (fault,), sets=2, acts=2, folder=tmp_path))
+        # How long it takes is for `make chaos` to judge: here others may want the machine too.
+        wrong = [each for each in result.findings if each.rule != "converged"]
+        assert (result.trouble, wrong) == ("", [])
+        assert result.figures["lifts"] > 0
 
 
 @pytest.mark.long

@@ -349,10 +349,24 @@ def test_a_binding_has_no_namespace_and_shows_its_widest_level(kubectl: Kubectl)
     ("path", "told"),
     [
         ("podcliqueset.spec.template.cliques.spec.podSpec.containers", "image\t<string>"),
-        ("pcs.status.updateProgress", "PodCliques outside groups, over all replicas."),
-        ("pclq.spec.startsAfter", "Full names of the PodCliques"),
-        ("pcsg.spec", "The cliques that belong together, by their names in the set."),
-        ("ct.spec.levels", "The node label whose values are the level's domains."),
+        pytest.param(
+            "pcs.status.updateProgress",
+            "PodCliques outside groups, over all replicas.",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "pclq.spec.startsAfter", "Full names of the PodCliques", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "pcsg.spec",
+            "The cliques that belong together, by their names in the set.",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "ct.spec.levels",
+            "The node label whose values are the level's domains.",
+            marks=pytest.mark.long,
+        ),
         ("pg.spec.podGroups", "Older spelling of podgroups, still read."),
         ("rsv.spec", "The room, clique by clique."),
     ],

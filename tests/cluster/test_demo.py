@@ -41,6 +41,7 @@ def processes_of(home: Path) -> dict[int, str]:
     return found
 
 
+@pytest.mark.long
 def test_the_demo_shows_a_running_set_twice_and_leaves_nothing_when_taken_down(home: Path) -> None:
     first = run(home, "demo", "--name", NAME)
     assert first.returncode == 0, first.stderr

@@ -34,7 +34,7 @@ SPACE: Final = "generated"
 BINDINGS: Final = {BROAD: LEVELS, OTHER: LEVELS}
 STRICT: Final = {**DRY, "fieldValidation": "Strict"}
 
-FEW: Final = 25
+FEW: Final = 12
 MORE: Final = int(os.environ.get("PENSTOCK_EXAMPLES", "0"))
 WORKLOADS: Final = f"system:serviceaccount:{names.NAMESPACE}:{names.WORKLOADS_ACCOUNT}"
 CLAIM: Final[JsonObject] = {"spec": {"spec": {"devices": {"requests": [
@@ -56,7 +56,7 @@ asked = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
-few = settings(asked, max_examples=MORE or 4)
+few = settings(asked, max_examples=MORE or 2)
 
 # What the definition fills in by itself, beyond the patch.
 DEFAULTS: Final = re.compile(

@@ -46,7 +46,6 @@ def pids(installed: Installed) -> dict[str, int]:
 
 
 async def test_a_second_install_keeps_the_certificate_and_what_runs(installed: Installed) -> None:
-    await installed.again()
     before, running = await what_gangs_wrote(installed), pids(installed)
     steps = await installed.again()
     assert "processes: running and up to date" in steps
@@ -84,6 +83,7 @@ async def test_what_an_interrupted_helm_left_is_mended(installed: Installed) -> 
     await installed.again()
 
 
+@pytest.mark.long
 async def test_restart_gives_every_component_a_new_process(installed: Installed) -> None:
     before = pids(installed)
     await installed.again(InstallOptions(restart=True))

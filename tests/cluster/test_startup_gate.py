@@ -89,6 +89,7 @@ async def test_in_no_order_nobody_waits(cluster: Cluster, kubectl: Kubectl) -> N
     assert [said(pod, names.STARTUP_BLOCKED) for pod in pods] == [None, None]
 
 
+@pytest.mark.long
 async def test_in_order_all_base_copies_are_waited_for_and_who_is_not_in_the_gang_is_skipped(
     cluster: Cluster, kubectl: Kubectl
 ) -> None:

@@ -174,7 +174,7 @@ def some(instants: Sequence[Instant], *soon: int) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("instant", some(OF_A_GANG, 1, 3), ids=named)
+@pytest.mark.parametrize("instant", some(OF_A_GANG, 3), ids=named)
 async def test_killed_while_it_starts_a_gang_its_successor_finishes_the_job(
     instant: Instant, killing: Killing, cluster: Cluster, kubectl: Kubectl
 ) -> None:

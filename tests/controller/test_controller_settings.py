@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from api import exits
 from controller import settings
 
 
@@ -31,3 +32,14 @@ def test_the_lease_keeps_its_proportions() -> None:
     made = settings.parser("controller.gangs", "about", "example")
     lease = settings.parse(made, ["--lease", "30"]).lease
     assert (lease.lease_seconds, lease.renew_deadline, lease.retry_seconds) == (30, 20, 4)
+
+
+@pytest.mark.parametrize("arguments", [["--wait", "soon"], ["--lease", "0"], ["--what"]])
+def test_a_bad_flag_is_named_and_ends_the_process(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = settings.parser("controller.gangs", "about", "example")
+    with pytest.raises(SystemExit) as ended:
+        settings.parse(made, arguments)
+    assert ended.value.code == exits.BAD_SETTINGS
+    assert arguments[0] in capsys.readouterr().err

@@ -156,6 +156,7 @@ def test_every_flag_of_a_process_is_described(module: str, heading: str) -> None
     flags = set(re.findall(r"--[a-z-]+", usage)) - {"--help"}
     assert flags
     assert {flag for flag in flags if f"`{flag}`" not in told} == set()
+    assert module == "webhook" or f"example: python -m {module} --kubeconfig" in done.stdout
 
 
 def test_the_readme_says_how_to_test_and_ci_calls_exactly_that() -> None:
