@@ -143,6 +143,37 @@ AUDIT_COMMANDS: Final = (
     ),
 )
 
+WHAT_IF_COMMANDS: Final = (
+    Entry(
+        "drain",
+        "penstock.plugin.commands:drain",
+        "If nodes were drained: whose pods move where, and who starves.",
+        (
+            "kubectl penstock what-if drain node-7",
+            "penstock what-if drain node-7 node-8 -o json",
+        ),
+    ),
+    Entry(
+        "add-nodes",
+        "penstock.plugin.commands:add_nodes",
+        "If there were more nodes: who gets in.",
+        (
+            "kubectl penstock what-if add-nodes 2 --like node-7",
+            "penstock what-if add-nodes 4 --like node-7"
+            " --label topology.kubernetes.io/rack=z0-b0-r9",
+        ),
+    ),
+    Entry(
+        "delete",
+        "penstock.plugin.commands:delete",
+        "If a gang or a set were gone: who gets in.",
+        (
+            "kubectl penstock what-if delete chat-0 --namespace team-a",
+            "penstock what-if delete team-a/chat",
+        ),
+    ),
+)
+
 COMMANDS: Final = (
     Entry(
         "demo",
@@ -190,10 +221,26 @@ COMMANDS: Final = (
         ),
     ),
     Entry(
+        "queues",
+        "penstock.plugin.commands:queues",
+        "Show the policy's queues, and who is in them.",
+        ("kubectl penstock queues", "penstock queues research -o wide"),
+    ),
+    Entry(
+        "reservations",
+        "penstock.plugin.commands:reservations",
+        "Show the room that people keep, and who uses it.",
+        ("kubectl penstock reservations", "penstock reservations -n team-a --ledger -o wide"),
+    ),
+    Entry(
         "tree",
-        "penstock.demo:tree",
+        "penstock.plugin.commands:tree",
         "Show a set as a tree of gangs, groups, cliques and pods.",
-        ("penstock tree chat", "kubectl penstock tree chat --namespace team-a"),
+        (
+            "penstock tree chat",
+            "kubectl penstock tree chat --namespace team-a -o wide",
+            "penstock tree team-a/chat --watch",
+        ),
     ),
     Entry(
         "release",
@@ -226,6 +273,20 @@ app.add_typer(
         ),
     ),
     name="lab",
+)
+
+
+app.add_typer(
+    group(
+        "What would become of gangs if the cluster were another. Nothing is changed.",
+        WHAT_IF_COMMANDS,
+        (
+            "penstock what-if drain node-7",
+            "penstock what-if add-nodes 2 --like node-7",
+            "penstock what-if delete team-a/chat-0",
+        ),
+    ),
+    name="what-if",
 )
 
 

@@ -111,26 +111,6 @@ def _command(name: str, path: Path) -> str:
     return name if shutil.which(name) else str(_short(path))
 
 
-def tree(
-    name: Annotated[str, typer.Argument(help="Which PodCliqueSet.")],
-    *,
-    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where it is.")] = NAMESPACE,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="Which context of the kubeconfig.")] = None,
-) -> None:
-    """Show a set as a tree: gangs, groups, cliques, and pods with their nodes and racks."""
-
-    async def work() -> SetSeen:
-        clock = SystemClock()
-        found = credentials.load(kubeconfig, context, clock, os.environ)
-        async with Client(found, "tree", clock) as client:
-            return await look(client, namespace, name)
-
-    Console().print(draw(run_to_end("tree", work())))
-
-
 def examples() -> Path:
     """Find the example sets, in a checkout or in an installed copy."""
     here = Path(penstock.__file__).parent

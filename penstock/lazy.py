@@ -56,6 +56,21 @@ class LazyGroup(TyperGroup):
     entries: ClassVar[dict[str, Entry]] = {}
 
     @override
+    def parse_args(self, ctx: object, args: list[str]) -> list[str]:
+        """Read the group's own options, if there are any; they stand before the command.
+
+        To look at one that is not there has pydantic loaded, which would cost `--help` of every
+        command as much again.
+        """
+        own = self.params, self.add_help_option
+        if args and not args[0].startswith("-"):
+            self.params, self.add_help_option = [], False
+        try:
+            return super().parse_args(cast("typer.Context", ctx), args)
+        finally:
+            self.params, self.add_help_option = own
+
+    @override
     def list_commands(self, ctx: object) -> list[str]:
         """List the table's commands in its order, then those added in the usual way."""
         return [*self.entries, *self.commands]

@@ -1,5 +1,7 @@
 """Reads a set and all that belongs to it, once, to be shown."""
 
+from collections.abc import Sequence
+
 from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
@@ -11,8 +13,10 @@ from kube.resources import NODES, PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SCA
 from penstock.tree import SetSeen
 
 
-async def look(client: Client, namespace: str, name: str) -> SetSeen:
-    """Read the set; raises kube.errors.NotFound if there is none."""
+async def look(
+    client: Client, namespace: str, name: str, nodes: Sequence[Node] | None = None
+) -> SetSeen:
+    """Read the set; raises kube.errors.NotFound if there is none. Nodes are read unless given."""
     found = await client.get(PODCLIQUESETS, Custom, name, namespace)
     uid = found.metadata.uid
     gangs = [
@@ -41,7 +45,8 @@ async def look(client: Client, namespace: str, name: str) -> SetSeen:
     }
     makers = {clique.metadata.uid for clique in cliques.values()}
     pods = (await client.list_pages(PODS, Pod, namespace)).items
-    nodes = (await client.list_pages(NODES, Node)).items
+    if nodes is None:
+        nodes = (await client.list_pages(NODES, Node)).items
     return SetSeen(
         found.metadata,
         PodCliqueSetSpec.model_validate_json(bytes(found.spec)),

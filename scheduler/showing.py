@@ -22,6 +22,7 @@ from scheduler.answers import (
     Uncordon,
     Widen,
 )
+from scheduler.parts import scarcity
 from scheduler.requests import GangRequest
 from scheduler.whatif import Difference, Key
 
@@ -219,7 +220,8 @@ def _remedy(remedy: Remedy) -> str:
 
 
 def _amounts(amounts: Mapping[str, int]) -> str:
-    return ", ".join(f"{quantities.text(r, amount)} {r}" for r, amount in amounts.items() if amount)
+    names = sorted((name for name in amounts if amounts[name]), key=scarcity)
+    return ", ".join(f"{quantities.text(name, amounts[name])} {name}" for name in names)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -1,6 +1,6 @@
 """The same question about another cluster: saved snapshots edited, and plans compared. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -136,11 +136,12 @@ def gang_of_resident(who: Resident) -> Key | None:
     return (who.namespace, name) if name else None
 
 
-def _added(saved: Saved, edit: AddNodes) -> Saved:
-    model = next((node for node in saved.nodes if node.metadata.name == edit.like), None)
+def more(nodes: Sequence[Node], edit: AddNodes) -> tuple[Node, ...]:
+    """Make the nodes that an edit adds to these."""
+    model = next((node for node in nodes if node.metadata.name == edit.like), None)
     if model is None:
         raise UnknownNameError(f"there is no node {edit.like} to add nodes like")
-    taken = {node.metadata.name for node in saved.nodes}
+    taken = {node.metadata.name for node in nodes}
     fresh: list[Node] = []
     number = 0
     while len(fresh) < edit.count:
@@ -148,7 +149,11 @@ def _added(saved: Saved, edit: AddNodes) -> Saved:
         number += 1
         if name not in taken:
             fresh.append(_copy(model, name, edit.labels))
-    return msgspec.structs.replace(saved, nodes=(*saved.nodes, *fresh))
+    return tuple(fresh)
+
+
+def _added(saved: Saved, edit: AddNodes) -> Saved:
+    return msgspec.structs.replace(saved, nodes=(*saved.nodes, *more(saved.nodes, edit)))
 
 
 def _copy(model: Node, name: str, labels: Mapping[str, str]) -> Node:

@@ -1,5 +1,6 @@
 """How people ask: which cluster, and in which form they want the answer. Light, for `--help`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -23,3 +24,12 @@ class Form:
     output: str = ""
     watch: bool = False
     interval: float = 2.0
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Nodes that there might be."""
+
+    like: str
+    count: int
+    labels: Mapping[str, str]

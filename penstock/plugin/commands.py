@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from penstock.plugin.asking import Form, Where
+from penstock.plugin.asking import Form, Nodes, Where
 
 Kubeconfig = Annotated[
     str, typer.Option(help="How to reach the cluster (default: as kubectl does).")
@@ -96,6 +96,26 @@ def topology(  # noqa: PLR0913 - each is a flag
     )  # fmt: skip
 
 
+def tree(  # noqa: PLR0913 - each is a flag
+    name: Annotated[str, typer.Argument(help="Which PodCliqueSet, as NAME or NAMESPACE/NAME.")],
+    *,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    output: Output = "",
+    watch: Watch = False,
+    interval: Interval = 2.0,
+) -> None:
+    """Show a set as a tree: gangs, groups, cliques, pods with nodes and racks, who waits for whom.
+
+    Whoever may read the set's namespace may see it; racks are shown to those who may read nodes.
+    """
+    _ask(
+        "showing_sets", Where(kubeconfig, context, namespace),
+        Form("tree", output, watch, interval), name=name,
+    )  # fmt: skip
+
+
 def plan(  # noqa: PLR0913 - each is a flag
     *,
     file: Annotated[
@@ -119,6 +139,112 @@ def plan(  # noqa: PLR0913 - each is a flag
         "planning", Where(kubeconfig, context, namespace, companion, system),
         Form("plan", output), paths=[Path(each) for each in file],
     )  # fmt: skip
+
+
+def queues(  # noqa: PLR0913 - each is a flag
+    name: Annotated[str, typer.Argument(help="Only this queue, with its gangs.")] = "",
+    *,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    system: System = SYSTEM,
+    output: Output = "",
+    watch: Watch = False,
+    interval: Interval = 2.0,
+) -> None:
+    """Show the policy's queues: who may use them, what they allow, who is in them and who waits."""
+    _ask(
+        "queueing", Where(kubeconfig, context, "", companion, system),
+        Form("queues", output, watch, interval), name=name,
+    )  # fmt: skip
+
+
+def reservations(  # noqa: PLR0913 - each is a flag
+    *,
+    namespace: Namespace = "",
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="The ledger's entries for gangs as well.")
+    ] = False,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+    watch: Watch = False,
+    interval: Interval = 2.0,
+) -> None:
+    """Show the room that people keep: how much, where, for whom, who uses it, and how long.
+
+    Of all namespaces, unless one is named.
+    """
+    _ask(
+        "keeping", Where(kubeconfig, context, namespace, companion),
+        Form("reservations", output, watch, interval),
+        everywhere=not namespace, ledger=ledger,
+    )  # fmt: skip
+
+
+def drain(
+    nodes: Annotated[list[str], typer.Argument(help="Which nodes.")],
+    *,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+) -> None:
+    """Tell whose pods would move where, and who would find no room, if nodes were drained.
+
+    Nothing is changed. Ends with 11 if a gang would starve.
+    """
+    _ask(
+        "supposing", Where(kubeconfig, context, "", companion), Form("what-if drain", output),
+        drain=tuple(nodes),
+    )  # fmt: skip
+
+
+def add_nodes(  # noqa: PLR0913 - each is a flag
+    count: Annotated[int, typer.Argument(min=1, max=100_000, help="How many.")],
+    *,
+    like: Annotated[str, typer.Option(help="The node that they are like.")],
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="A label that differs, such as the rack; repeatable."
+        ),
+    ] = None,
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+) -> None:
+    """Tell which gangs that wait would get in if there were more nodes. Nothing is changed."""
+    labels = dict(_pair(each) for each in label or [])
+    _ask(
+        "supposing", Where(kubeconfig, context, "", companion), Form("what-if add-nodes", output),
+        add=Nodes(like, count, labels),
+    )  # fmt: skip
+
+
+def delete(
+    gang: Annotated[str, typer.Argument(help="A gang or a set, as NAME or NAMESPACE/NAME.")],
+    *,
+    namespace: Namespace = "",
+    kubeconfig: Kubeconfig = "",
+    context: Context = "",
+    companion: Companion = False,
+    output: Output = "",
+) -> None:
+    """Tell which gangs that wait would get in if a gang or a set were gone. Nothing is changed."""
+    _ask(
+        "supposing", Where(kubeconfig, context, namespace, companion),
+        Form("what-if delete", output), delete=gang,
+    )  # fmt: skip
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise typer.BadParameter(f"{text} is no label: write KEY=VALUE")
+    return key, value
 
 
 def _ask(module: str, where: Where, form: Form, **told: object) -> None:

@@ -7,7 +7,9 @@ from typing import Final
 from rich.console import RenderableType
 from rich.text import Text
 
+from api import names
 from api.jsons import Json, JsonObject
+from api.objects import condition_of
 from controller.gangs import patience
 from penstock.plugin import judging, reports
 from penstock.plugin.judging import Said, Standing
@@ -82,6 +84,9 @@ def _drawn(
     yield Text.assemble(
         (said.reason, _STYLES[said.scheduled]), f": {said.message}" if said.message else ""
     )
+    placed = condition_of(gang.status.conditions, names.PLACED)
+    if placed is not None and placed.status == "True":
+        yield Text.assemble(("placed ", "dim"), placed.message)
     if found.early:
         yield Text("its pods are still to be made; this is what their templates come to", "dim")
     if found.unheeded and found.unheeded not in said.message:

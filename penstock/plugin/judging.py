@@ -153,6 +153,17 @@ def unknown(what: str, key: Key, there: Iterable[Key]) -> str:
     return f"{said}, and none like it; `penstock status` lists those that wait"
 
 
+def unknown_node(name: str, there: Iterable[str], what: str) -> str:
+    """Say that there is no such node to do this with, and which was probably meant."""
+    like = difflib.get_close_matches(name, list(there), _LIKE)
+    meant = (
+        f"; did you mean {' or '.join(like)}?"
+        if like
+        else "; `penstock topology -o wide` lists them"
+    )
+    return f"there is no node {name} to {what}{meant}"
+
+
 def _standing(scene: Scene, view: GangView, priorities: Mapping[str, int]) -> Standing:
     world = scene.world
     step = next_step(view, scene.now)

@@ -36,7 +36,14 @@ def written(report: Report, output: str, console: Console) -> None:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | Text]], *, right: str = "") -> Table:
     """Make a table as kubectl writes one; columns named in `right` are of numbers."""
-    made = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 3, 0, 0), header_style="")
+    made = Table(
+        box=None,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 3, 0, 0),
+        header_style="",
+        show_header=any(head),
+    )
     for name in head:
         is_right = name in right.split(",")
         made.add_column(name, justify="right" if is_right else "left", overflow="fold")

@@ -4,8 +4,8 @@ import importlib
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -17,11 +17,11 @@ from api import names
 from api.jsons import JsonObject
 from controller.gangs.modes import Mode
 from kube import accounts, credentials, kubeconfig
-from kube.cache import Source
 from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import BadCredentials, Forbidden, NotFound, Unreachable
 from kube.resources import CONFIGMAPS
+from kube.transport import Patience
 from penstock.ending import run_to_end
 from penstock.plugin import reports
 from penstock.plugin.asking import Form, Where
@@ -39,47 +39,71 @@ class _Config(msgspec.Struct):
     data: dict[str, str] = {}
 
 
-Answer = Callable[[Scene, str], Awaitable[Report]]
-"""What is said of a scene to somebody who stands in this namespace."""
+Looking = Callable[[], Awaitable[Report]]
 
 
-def run(module: str, where: Where, form: Form, told: Mapping[str, object]) -> None:
-    """Have a module's `report` answer a question, and end with its code."""
-    answer: Answer = partial(importlib.import_module(module).report, **told)
+def run(name: str, where: Where, form: Form, told: Mapping[str, object]) -> None:
+    """Have a module answer a question, and end with its code.
+
+    Its `report` is about a whole cluster, as it was read once. One that has `asked` instead reads
+    for itself what it needs, which is less.
+    """
     # What cannot be read of a cluster is for those who look after it, not for whoever asks.
     logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
+    module = importlib.import_module(name)
     clock = SystemClock()
     console = Console(highlight=False, soft_wrap=form.output in ("json", "yaml"))
 
     async def work() -> int:
-        namespace = where.namespace or default_namespace(where)
-        async with _client(where, clock) as client:
-            source = Counting(client, Console(stderr=True, highlight=False))
-
-            async def once() -> Report:
-                with source.shown():
-                    policy = await _policy(client, where.system)
-                    found = await read(source, clock.now(), where, policy)
-                return await answer(found, namespace)
-
-            if form.watch:
-                await _again_and_again(once, form, console, clock)
-            report = await once()
+        with _pointing():
+            namespace = where.namespace or default_namespace(where)
+            found = _client(where, clock)
+        async with found as client:
+            if hasattr(module, "asked"):
+                once: Looking = partial(module.asked, client, namespace, **told)
+            else:
+                whole = Whole(client, clock, where)
+                once = partial(whole.told, partial(module.report, **told), namespace)
+            with _pointing():
+                report = await answered(once, form, console, clock)
         reports.written(report, form.output, console)
         return report.code
 
     sys.exit(run_to_end(form.command, work()))
 
 
-async def read(source: Source, now: datetime, where: Where, policy: Policy = BUILT_IN) -> Scene:
-    """Read the cluster; a failure says what to look at."""
+class Whole:
+    """Reads the whole cluster for each answer, and shows how far it has come."""
+
+    def __init__(self, client: Client, clock: Clock, where: Where) -> None:
+        self._client = client
+        self._clock = clock
+        self._where = where
+        self._source = Counting(client, Console(stderr=True, highlight=False))
+
+    async def told(
+        self, answer: Callable[[Scene, str], Awaitable[Report]], namespace: str
+    ) -> Report:
+        """Read, and answer."""
+        with self._source.shown():
+            policy = await _policy(self._client, self._where.system)
+            mode = Mode(companion=self._where.companion)
+            found = await scene(self._source, self._clock.now(), mode, policy)
+        return await answer(found, namespace)
+
+
+@contextmanager
+def _pointing() -> Iterator[None]:
+    """Say of a failure what to look at."""
     try:
-        return await scene(source, now, Mode(companion=where.companion), policy)
+        yield
     except Unreachable as error:
         raise Unreachable(
             f"{error}; is the cluster up, and is it the one you mean? `kubectl config get-contexts`"
             " lists others; choose by --context or --kubeconfig"
         ) from error
+    except BadCredentials as error:
+        raise BadCredentials(f"{error}; choose a cluster by --kubeconfig or --context") from error
 
 
 async def _policy(client: Client, namespace: str) -> Policy:
@@ -107,17 +131,14 @@ def default_namespace(where: Where) -> str:
 
 def _client(where: Where, clock: Clock) -> Client:
     path = Path(where.kubeconfig) if where.kubeconfig else None
-    try:
-        found = credentials.load(path, where.context or None, clock, os.environ)
-    except BadCredentials as error:
-        raise BadCredentials(f"{error}; choose a cluster by --kubeconfig or --context") from error
-    return Client(found, "plugin", clock)
+    found = credentials.load(path, where.context or None, clock, os.environ)
+    return Client(found, "plugin", clock, Patience(lost_attempts=2))
 
 
-async def _again_and_again(
-    once: Callable[[], Awaitable[Report]], form: Form, console: Console, clock: Clock
-) -> None:
-    """Write the answer whenever it has changed, until interrupted."""
+async def answered(once: Looking, form: Form, console: Console, clock: Clock) -> Report:
+    """Give the answer; if it is watched, write it whenever it has changed, until interrupted."""
+    if not form.watch:
+        return await once()
     said: JsonObject | None = None
     while True:
         begun = clock.monotonic()

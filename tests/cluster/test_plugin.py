@@ -1,7 +1,6 @@
 """The plugin asks a real cluster as a reader who may change nothing, and says what `gangs` says."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -12,15 +11,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from api import exits, names
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from kube.client import Client
+from kube.clock import SystemClock
 from kube.resources import SERVICEACCOUNTS, Resource
+from penstock.ending import AskedWronglyError
 from penstock.lab import kubeconfigs, tokens
-from penstock.plugin.scenes import VIEWER
+from penstock.plugin import explaining, planning
+from penstock.plugin.scenes import VIEWER, Scene, scene
 from tests.support.installed import Installed
-from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.living import Cluster, Kubectl, connect, engine_set
 
 pytestmark = pytest.mark.cluster
 
@@ -45,11 +48,10 @@ class Reader:
             )
         )  # fmt: skip
 
-    async def data(self, *arguments: str) -> JsonObject:
-        done = await self.ask(*arguments, "-o", "json")
-        assert done.stderr == ""
-        found: JsonObject = json.loads(done.stdout)
-        return found
+    async def scene(self) -> Scene:
+        """Read the cluster with these rights."""
+        async with connect(self.kubeconfig) as client:
+            return await scene(client, SystemClock().now())
 
 
 async def reader_of(person: Client, space: str, lab: Path, folder: Path) -> Reader:
@@ -73,7 +75,11 @@ async def reader(cluster: Cluster, installed: Installed, tmp_path: Path) -> Asyn
     await person.create(BINDINGS, {"metadata": {"name": space}, "roleRef": role, "subjects": [who]})
 
     async def may() -> bool | None:
-        return (await made.ask("topology")).returncode == exits.OK or None
+        try:
+            await made.scene()
+        except AskedWronglyError:
+            return None
+        return True
 
     await cluster.until(may, "the reader's rights")
     yield made
@@ -89,16 +95,42 @@ async def test_explain_says_what_the_gangs_condition_says(
 
     async def agreed() -> JsonObject | None:
         said = await cluster.gang("wide-0", reason=names.REASON_NEVER_FITS)
-        told = await reader.data("explain", gang)
+        report = await explaining.report(await reader.scene(), cluster.namespace, gang=gang)
+        told = report.data
         same = (told["reason"], told["message"]) == (said.reason, said.message)
         return told if same else None
 
     told = await cluster.until(agreed, "explain and the condition agree")
     assert told["scheduled"] is False
     shown = await reader.ask("explain", "wide-0", "-n", cluster.namespace)
-    assert str(told["message"]) in shown.stdout
-    status = await reader.data("status", "-n", cluster.namespace)
-    assert status["gangs"] == {"Pending": 1}
+    assert shown.returncode == exits.OK, shown.stderr
+    assert str(told["message"]) in " ".join(shown.stdout.split())
+
+
+async def test_a_set_is_placed_where_plan_has_said_it_would_be(
+    cluster: Cluster, kubectl: Kubectl, reader: Reader, tmp_path: Path
+) -> None:
+    await cluster.label_nodes("plugin-test", count=6)
+    body = engine_set("chat", pods=3, gpus=8, minimum=2, selector="plugin-test")
+    file = tmp_path / "chat.yaml"
+    file.write_text(yaml.safe_dump(body))
+    report = await planning.report(await reader.scene(), cluster.namespace, paths=[file])
+    assert (report.code, report.data["verdict"]) == (exits.OK, "fits")
+    planned = {
+        str(pod["clique"]) + str(pod["index"]): pod["node"]
+        for gang in _objects(report.data["gangs"])
+        for placement in _objects(gang["placements"])
+        for pod in _objects(placement["pods"])
+    }
+    assert await cluster.reservations() == [], "nothing was written"
+    kubectl.apply(body)
+    await cluster.running("chat")
+    (booked,) = await cluster.reservations()
+    assert {f"{name}{slot.index}": slot.node for name, slot, _ in booked.slots()} == planned
+
+
+def _objects(found: Json) -> list[JsonObject]:
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 async def test_who_may_not_read_is_told_which_role_to_ask_for(

@@ -1,14 +1,17 @@
 """The tree shows what a person asks first: does it run, and where."""
 
 import io
+from dataclasses import replace
 
 from rich.console import Console
 
 from api.jsons import Json
+from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetStatus
 from api.podgang import PodGangSpec, PodGangStatus
 from api.streams import Meta, Pod
 from controller.podgang import Gang
+from controller.workloads.views import Clique
 from penstock.tree import SetSeen, draw
 from tests.support.clusters import node, pod
 from tests.support.sets import clique, set_meta, set_spec
@@ -137,3 +140,39 @@ def test_a_set_is_reported_once_gangs_and_set_say_so() -> None:
     one = [running("a-0", 0, "n1")]
     assert not seen(one, {"phase": "Starting"}, {"demo-0-a": ["a-0"]}).reported
     assert seen(one, {"phase": "Running"}, {"demo-0-a": ["a-0"]}).reported
+
+
+def test_a_clique_names_those_it_comes_after_until_they_are_up() -> None:
+    def clique_of(name: str, *after: str) -> Clique:
+        meta = Meta(name=name, namespace="default", uid=f"uid-{name}")
+        spec = PodCliqueSpec(
+            role_name=name, replicas=1, pod_spec={"containers": []}, starts_after=list(after)
+        )
+        return Clique(meta, spec, PodCliqueStatus())
+
+    def one_of(name: str, *conditions: Json) -> Pod:
+        owner: Json = {"kind": "PodClique", "name": name, "uid": f"uid-{name}", "controller": True}
+        status: dict[str, Json] = {"conditions": list(conditions)}
+        return pod(f"{name}-0", metadata={"ownerReferences": [owner]}, status=status)
+
+    ready = condition("ContainersReady", "True", "x")
+    cliques = {each.metadata.name: each for each in (clique_of("a"), clique_of("b", "a"))}
+    first, second = one_of("a"), one_of("b")
+    shown = seen([first, second], {}, {"a": ["a-0"], "b": ["b-0"]})
+    waits = replace(shown, cliques=cliques)
+    assert "    └── clique b  0 of 1 running, needs 1  waits for a, 0 of 1 up" in text(waits)
+    up = {**waits.pods, "a-0": one_of("a", ready)}
+    assert "    └── clique b  0 of 1 running, needs 1" in text(replace(waits, pods=up))
+
+
+def test_a_scaled_gang_that_waits_names_its_base_and_wide_shows_whole_paths() -> None:
+    shown = seen([running("a-0", 0, "n1")], {}, {"a": ["a-0"]})
+    (gang,) = shown.gangs
+    meta = Meta(
+        name="demo-0-model-0", namespace="default", labels={"grove.io/base-podgang": "demo-0"}
+    )
+    scaled = replace(shown, gangs=[replace(gang, metadata=meta)])
+    assert text(scaled)[1] == "└── gang demo-0-model-0  Pending  after demo-0"
+    out = io.StringIO()
+    Console(file=out, width=200, color_system=None).print(draw(shown, wide=True))
+    assert "a-0  Running  n1  z0/z0-b0-r1" in out.getvalue()

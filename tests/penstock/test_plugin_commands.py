@@ -1,0 +1,147 @@
+"""The plugin's commands as people type them: quick to help, plain when something is wrong."""
+
+import asyncio
+import io
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from rich.console import Console
+from typer.testing import CliRunner
+
+from api import exits
+from kube import kubeconfig
+from penstock.__main__ import COMMANDS, WHAT_IF_COMMANDS, app
+from penstock.plugin import reports, running
+from penstock.plugin.asking import Form, Where
+from penstock.plugin.reports import Report
+from tests.support.manualclock import LeapingClock
+from tests.support.ports import free_port
+
+OURS = [entry for entry in COMMANDS if entry.target.startswith("penstock.plugin.")]
+LINES = [(entry.name,) for entry in OURS] + [("what-if", entry.name) for entry in WHAT_IF_COMMANDS]
+TIMES = 5 * 10  # the budget for --help is ten times what Python takes to do nothing
+HEAVY = {"aiohttp", "kubernetes", "numpy", "pydantic", "rich", "yaml", "asyncio", "msgspec"}
+
+
+def config(folder: Path, server: str, namespace: str = "") -> Path:
+    """A kubeconfig for this server, whose context is in the namespace."""
+    path = folder / "kubeconfig"
+    context = {"cluster": "c", "user": "u"} | ({"namespace": namespace} if namespace else {})
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "x", "context": context}],
+        "current-context": "x",
+    }
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "penstock", *arguments],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES, ids=" ".join)
+def test_help_of_every_command_shows_an_example(line: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(app, [*line, "--help"])
+    assert done.exit_code == exits.OK
+    assert f"penstock {' '.join(line)}" in done.output.partition("Examples:")[2]
+
+
+def test_help_loads_nothing_of_what_answers() -> None:
+    program = (
+        "import sys; from penstock.__main__ import app\n"
+        "try: app(['explain', '--help'])\n"
+        "except SystemExit: pass\n"
+        f"print('loaded:', sorted({HEAVY!r} & sys.modules.keys()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "loaded: []"
+
+
+@pytest.mark.parametrize("line", [(), ("explain",), ("what-if", "drain")], ids=" ".join)
+def test_help_is_there_at_once(line: tuple[str, ...]) -> None:
+    def took(*command: str) -> float:
+        """Seconds of processor time, since others may have the machine too."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *command], capture_output=True, check=True, timeout=60)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    # Beside what Python itself takes, on whatever machine this is.
+    floor = min(took("-c", "pass") for _ in range(3))
+    helped = min(took("-P", "-m", "penstock", *line, "--help") for _ in range(3))
+    assert helped < TIMES * floor, f"{helped:.3f} s, and Python alone {floor:.3f} s"
+
+
+def test_a_shell_is_offered_commands_and_options() -> None:
+    for words, count, offered in (
+        ("penstock exp", 1, "explain"),
+        ("penstock plan --f", 2, "--file"),
+    ):
+        environment = {
+            "_PENSTOCK_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count),
+        }  # fmt: skip
+        done = CliRunner().invoke(app, [], prog_name="penstock", env=environment)
+        assert offered in done.output.split()
+
+
+def test_no_cluster_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
+    path = config(tmp_path, f"http://127.0.0.1:{free_port()}")
+    done = penstock("status", "--kubeconfig", str(path))
+    assert done.returncode == exits.NO_API_SERVER
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("penstock status: ")
+    assert "is the cluster up, and is it the one you mean?" in line
+    none = penstock("topology", "--kubeconfig", str(tmp_path / "none"))
+    assert none.returncode == exits.BAD_CREDENTIALS
+    assert "choose a cluster by --kubeconfig or --context" in none.stderr
+
+
+def test_the_namespace_is_the_contexts_as_for_kubectl(tmp_path: Path) -> None:
+    path = config(tmp_path, "http://127.0.0.1:1", "team-a")
+    assert kubeconfig.choose([path], None).namespace == "team-a"
+    assert running.default_namespace(Where(str(path))) == "team-a"
+    assert running.default_namespace(Where(str(config(tmp_path, "http://a")))) == "default"
+
+
+async def test_what_is_watched_is_written_again_only_when_it_has_changed() -> None:
+    answers: Iterator[int] = iter([1, 1, 2, 2, 3])
+
+    async def once() -> Report:
+        number = next(answers, None)
+        if number is None:
+            raise asyncio.CancelledError
+        return Report({"number": number}, lambda _: [])
+
+    out, clock = io.StringIO(), LeapingClock()
+    form = Form("status", "json", watch=True, interval=0.5)
+    with pytest.raises(asyncio.CancelledError):
+        await running.answered(once, form, Console(file=out), clock)
+    told = out.getvalue().replace("}\n{", "}\n\n{").split("\n\n")
+    assert [json.loads(each)["number"] for each in told] == [1, 2, 3]
+    assert clock.slept == [0.5] * 5
+
+
+def test_a_report_is_written_in_the_form_that_is_asked_for() -> None:
+    report = Report({"a": ["ä"]}, lambda wide: ["wide" if wide else "short"])
+    found = {}
+    for output in ("", "wide", "json", "yaml"):
+        out = io.StringIO()
+        reports.written(report, output, Console(file=out))
+        found[output] = out.getvalue()
+    assert (found[""], found["wide"], found["yaml"]) == ("short\n", "wide\n", "a:\n- ä\n")
+    assert json.loads(found["json"]) == {"a": ["ä"]}
