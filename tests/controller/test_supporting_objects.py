@@ -109,10 +109,23 @@ def test_a_selector_that_somebody_narrowed_is_put_right() -> None:
 @pytest.mark.parametrize("resource", [SERVICES, AUTOSCALERS], ids=lambda r: r.kind)
 def test_what_a_replica_had_goes_with_it(resource: Resource) -> None:
     view = settled(made(spec(2)), resource)
-    smaller = replace(view, spec=view.spec.model_copy(update={"replicas": 1}))
+    smaller = replace(view, spec=view.spec.model_copy(update={"replicas": 1}), cliques={})
     left = names_of(settled(smaller, resource), resource)
     assert left
     assert all(name.startswith("demo-0") for name in left)
+
+
+def test_a_service_serves_until_the_last_clique_of_its_replica_is_gone() -> None:
+    view = settled(made(spec(2)), SERVICES)
+    smaller = replace(view, spec=view.spec.model_copy(update={"replicas": 1}))
+    assert names_of(settled(smaller, SERVICES), SERVICES) == {"demo-0", "demo-1"}
+    last = {name: each for name, each in smaller.cliques.items() if name != "demo-1-router"}
+    assert names_of(settled(replace(smaller, cliques=last), SERVICES), SERVICES) == {
+        "demo-0",
+        "demo-1",
+    }
+    left = {name: each for name, each in last.items() if name.startswith("demo-0")}
+    assert names_of(settled(replace(smaller, cliques=left), SERVICES), SERVICES) == {"demo-0"}
 
 
 def test_cliques_that_stand_alone_and_groups_get_the_autoscaler_they_ask_for() -> None:

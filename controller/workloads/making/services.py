@@ -8,7 +8,7 @@ from api import names
 from api.jsons import Json, JsonObject
 from controller.workloads import belonging, naming
 from controller.workloads.making.covering import kept
-from controller.workloads.stepping import Step
+from controller.workloads.stepping import Remove, Step
 from controller.workloads.views import SetView, Thing
 from controller.workloads.wants import Wanted
 from kube.resources import PODCLIQUESETS, SERVICES
@@ -16,14 +16,20 @@ from kube.resources import PODCLIQUESETS, SERVICES
 COMPONENT: Final = "pcs-headless-service"
 
 
-def steps(view: SetView, _wanted: Wanted, _now: datetime) -> Iterator[Step]:
-    """Keep one service a replica, and none of a replica that is gone."""
+def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
+    """Keep one service a replica, and none of a replica that is gone.
+
+    Pods that end still find each other: services go when no clique is left that is to go.
+    """
+    in_use = not view.cliques.keys() <= wanted.cliques.keys()
     there = view.things_of(SERVICES)
     bodies: dict[str, JsonObject] = {}
     for replica in range(view.spec.replicas):
         name = naming.base_gang(view.metadata.name, replica)
         bodies[name] = _body(view, replica, name, there.get(name))
-    yield from kept(SERVICES, there, bodies)
+    for step in kept(SERVICES, there, bodies):
+        if not (in_use and isinstance(step, Remove)):
+            yield step
 
 
 def _body(view: SetView, replica: int, name: str, there: Thing | None) -> JsonObject:
