@@ -89,7 +89,7 @@ class Answering:
                 return Reply(400, asked.message.encode(errors="replace"))
             # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
             policy = self._policy()
-            answer, decision = self._judged_in_time(route, asked, span.until, policy)
+            answer, decision = self._judged_in_time(route, asked, span.until, policy, len(body))
             written = review.write(asked.uid, answer)
             meters.count(asked.asked.operation, decision, dry_run=asked.dry_run)
             now = self.clock()
@@ -115,10 +115,10 @@ class Answering:
             meters.in_flight.dec()
 
     def _judged_in_time(
-        self, route: Route, asked: Review, until: float, policy: Policy
+        self, route: Route, asked: Review, until: float, policy: Policy, size: int
     ) -> tuple[Answer, Decision]:
         meters = self._metrics.of(route.path)
-        if not self._turnstile.enter(until):
+        if not self._turnstile.enter(until, size):
             meters.shed.inc()
             return route.crowded, Decision.SHED
         try:
@@ -138,7 +138,7 @@ class Answering:
             )
             return Refuse(Code.INTERNAL, message), Decision.FAULT
         finally:
-            self._turnstile.leave()
+            self._turnstile.leave(size)
 
     def _judged(self, route: Route, request: Request, policy: Policy) -> tuple[Answer, Decision]:
         if not route.concerns(request):

@@ -17,6 +17,7 @@ from policies.policy import BUILT_IN, Policy
 from webhook.answering import Answering, Span
 from webhook.metrics import Metrics
 from webhook.routes import PATHS, Route
+from webhook.turnstile import SMALL
 
 POD: Final[JsonObject] = {"metadata": {"labels": {names.GANG_LABEL: "g"}}, "spec": {}}
 FAR: Final = 1e9
@@ -36,6 +37,11 @@ def asked(**request: Json) -> bytes:
     full |= {"object": POD, **request}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": full}
     return orjson.dumps(review)
+
+
+def large() -> bytes:
+    """Ask about something that is not judged in a moment."""
+    return asked(object={**POD, "padding": "x" * SMALL})
 
 
 def route(judge: Judge, path: str = "/mutate/pods") -> Route:
@@ -184,7 +190,7 @@ def occupied(stand: Stand) -> Iterator[None]:
         free.wait(10)
         return Allow()
 
-    threads = [threading.Thread(target=stand.ask, args=(route(slow), asked())) for _ in range(2)]
+    threads = [threading.Thread(target=stand.ask, args=(route(slow), large())) for _ in range(2)]
     for thread in threads:
         thread.start()
     busy.wait(10)
@@ -199,7 +205,7 @@ def occupied(stand: Stand) -> Iterator[None]:
 def test_who_cannot_be_judged_in_time_is_told_to_come_again(stand: Stand) -> None:
     with occupied(stand):
         for path in PATHS:
-            answer = stand.ask(route(giving(Allow()), path), asked(), until=stand.clock() + 0.01)
+            answer = stand.ask(route(giving(Allow()), path), large(), until=stand.clock() + 0.01)
             assert stand.count(f'shed_total{{path="{path}"}}') == 1
             assert stand.requests("shed", path=path) == 1
             if path in ("/mutate/pods", "/validate/policy"):
@@ -213,7 +219,14 @@ def test_who_cannot_be_judged_in_time_is_told_to_come_again(stand: Stand) -> Non
                 assert isinstance(status, dict)
                 assert (status["code"], status["reason"]) == (503, "ServiceUnavailable")
                 assert "try again" in str(status["message"])
-    assert stand.ask(route(giving(Allow())), asked())["allowed"]
+    assert stand.ask(route(giving(Allow())), large())["allowed"]
+
+
+def test_a_small_review_does_not_wait_for_large_ones(stand: Stand) -> None:
+    with occupied(stand):
+        for path in PATHS:
+            stand.ask(route(giving(Allow()), path), asked(), until=stand.clock() + 1)
+            assert stand.requests("allow", path=path) == 1
 
 
 def test_a_review_that_waited_past_its_deadline_is_not_begun(stand: Stand) -> None:

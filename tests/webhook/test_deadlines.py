@@ -4,7 +4,9 @@ import pytest
 
 from kube.clock import SystemClock
 from webhook import deadlines
-from webhook.turnstile import MOST_WAITING, Turnstile
+from webhook.turnstile import MOST_WAITING, SMALL, Turnstile
+
+GREAT = SMALL + 1
 
 
 @pytest.mark.parametrize(
@@ -38,41 +40,54 @@ def clock() -> float:
 
 def test_only_so_many_are_let_in_at_once() -> None:
     gate = Turnstile(clock, at_once=2)
-    assert gate.enter(clock() + 10)
-    assert gate.enter(clock() + 10)
-    assert not gate.enter(clock() + 0.01)
-    gate.leave()
-    assert gate.enter(clock() + 10)
+    assert gate.enter(clock() + 10, GREAT)
+    assert gate.enter(clock() + 10, GREAT)
+    assert not gate.enter(clock() + 0.01, GREAT)
+    gate.leave(GREAT)
+    assert gate.enter(clock() + 10, GREAT)
 
 
 def test_who_waits_is_let_in_when_somebody_leaves() -> None:
     gate = Turnstile(clock, at_once=1)
-    assert gate.enter(clock() + 10)
+    assert gate.enter(clock() + 10, GREAT)
     entered = threading.Event()
 
     def wait() -> None:
-        if gate.enter(clock() + 10):
+        if gate.enter(clock() + 10, GREAT):
             entered.set()
 
     waiting = threading.Thread(target=wait)
     waiting.start()
     assert not entered.wait(0.02)
-    gate.leave()
+    gate.leave(GREAT)
     assert entered.wait(10)
     waiting.join()
 
 
 def test_whose_time_is_over_is_not_let_in_though_there_is_room() -> None:
     gate = Turnstile(clock, at_once=1)
-    assert not gate.enter(clock())
-    assert gate.enter(clock() + 10)
+    assert not gate.enter(clock(), GREAT)
+    assert gate.enter(clock() + 10, GREAT)
+
+
+def test_small_ones_go_past_great_ones_while_there_is_time() -> None:
+    gate = Turnstile(clock, at_once=1)
+    assert gate.enter(clock() + 10, GREAT)
+    for _ in range(MOST_WAITING):
+        assert gate.enter(clock() + 10, SMALL)
+    assert not gate.enter(clock(), SMALL)
+    for _ in range(MOST_WAITING):
+        gate.leave(SMALL)
+    # None of them has given a place away that it never had.
+    assert not gate.enter(clock() + 0.01, GREAT)
 
 
 def test_the_line_has_an_end() -> None:
     gate = Turnstile(clock, at_once=1)
-    assert gate.enter(clock() + 10)
+    assert gate.enter(clock() + 10, GREAT)
     threads = [
-        threading.Thread(target=lambda: gate.enter(clock() + 10)) for _ in range(MOST_WAITING)
+        threading.Thread(target=lambda: gate.enter(clock() + 10, GREAT))
+        for _ in range(MOST_WAITING)
     ]
     for thread in threads:
         thread.start()
@@ -82,9 +97,9 @@ def test_the_line_has_an_end() -> None:
         assert clock() < end
         threading.Event().wait(0.001)
     before = clock()
-    assert not gate.enter(before + 30)
+    assert not gate.enter(before + 30, GREAT)
     assert clock() - before < 10
     for _ in threads:
-        gate.leave()
+        gate.leave(GREAT)
     for thread in threads:
         thread.join()
