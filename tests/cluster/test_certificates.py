@@ -106,7 +106,6 @@ def serial(leaf: bytes) -> int:
     return found.serial_number
 
 
-@pytest.mark.long
 async def test_two_rotations_of_authority_and_leaf_under_load_fail_no_call(
     installed: Installed, person: Client, load: Load
 ) -> None:

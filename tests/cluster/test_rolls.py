@@ -25,7 +25,6 @@ def place(installed: Installed) -> Iterator[str]:
         asker.ask("DELETE", NAMESPACES.path(None, name))
 
 
-@pytest.mark.long
 def test_a_rolling_restart_refuses_nobody(installed: Installed, place: str) -> None:
     kubeconfig = installed.lab.kubeconfig
     before = calls(kubeconfig)

@@ -203,7 +203,6 @@ def latency(kind: str, name: str, seconds: str) -> JsonObject:
     }
 
 
-@pytest.mark.long
 async def test_a_queue_scales_a_group_and_latency_a_clique(
     cluster: Cluster, kubectl: Kubectl, values: Values
 ) -> None:

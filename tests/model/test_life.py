@@ -24,9 +24,9 @@ def live(lives: int, steps: int, *phases: Phase) -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.timeout(900)  # on cores that others use it takes minutes
-def test_five_lives_of_twenty_steps() -> None:
+def test_ten_lives_of_twenty_steps() -> None:
     """A failure is shown as it was found: to look for a shorter one takes minutes."""
-    live(5, 20, Phase.generate)
+    live(10, 20, Phase.generate)
 
 
 @pytest.mark.long
