@@ -62,6 +62,12 @@ def in_cluster(mount: Path, clock: Clock, environ: Mapping[str, str]) -> Credent
     return Credentials(f"https://{address}:{port}", _trusting(authority, where), tokens)
 
 
+def suffices(choice: kubeconfig.Choice) -> bool:
+    """Whether a kubeconfig asks for nothing but a token and a server, which can be read here."""
+    keys = choice.cluster.keys() <= _CLUSTER_KEYS and choice.user.keys() <= _USER_KEYS
+    return keys and any(_text(choice.user.get(key)) for key in ("token", "tokenFile"))
+
+
 def from_kubeconfig(choice: kubeconfig.Choice, clock: Clock) -> Credentials:
     """Return the credentials for one chosen cluster and the account whose token is named there."""
     cluster = choice.cluster

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from certs.issue import issue_authority
-from kube import accounts
+from kube import accounts, kubeconfig
 from kube.access import Credentials
 from kube.errors import BadCredentials
 from tests.support.manualclock import START, ManualClock
@@ -124,9 +124,34 @@ def test_a_pod_that_is_told_half_of_the_address_says_so(tmp_path: Path) -> None:
         accounts.in_cluster(tmp_path, ManualClock(), {accounts.HOST: "10.0.0.1"})
 
 
-def test_the_kubernetes_package_is_not_loaded() -> None:
-    program = "import sys, kube.accounts; print('kubernetes' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], env={}, capture_output=True, check=True, text=True
+def test_for_a_token_the_kubernetes_package_is_not_loaded(tmp_path: Path) -> None:
+    program = (
+        "import sys, pathlib\n"
+        "from kube import clock, credentials\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "found = credentials.load(path, None, clock.SystemClock(), {})\n"
+        "print(found.server, 'kubernetes' in sys.modules)"
     )
-    assert done.stdout.strip() == "False"
+    path = write(tmp_path / "config", {"token": "t"}, server="http://127.0.0.1:1")
+    done = subprocess.run(
+        [sys.executable, "-c", program, path], env={}, capture_output=True, check=True, text=True
+    )
+    assert done.stdout.strip() == "http://127.0.0.1:1 False"
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "enough"),
+    [
+        ({"token": "t"}, {}, True),
+        ({"tokenFile": "t"}, {"tls-server-name": "k", "extensions": []}, True),
+        ({}, {}, False),
+        ({"token": {"a": 1}}, {}, False),
+        ({"token": "t", "client-certificate": "x"}, {}, False),
+        ({"token": "t"}, {"insecure-skip-tls-verify": True}, False),
+    ],
+)
+def test_a_token_and_a_server_are_read_here_and_nothing_else(
+    user: Section, cluster: Section, *, enough: bool, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "config", user, **cluster)
+    assert accounts.suffices(kubeconfig.choose([path], None)) is enough
