@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
+from penstock import completing
 from penstock.plugin.asking import Form, Nodes, Where
 
 Kubeconfig = Annotated[
@@ -54,7 +55,12 @@ def status(  # noqa: PLR0913 - each is a flag
 
 
 def explain(  # noqa: PLR0913 - each is a flag
-    gang: Annotated[str, typer.Argument(help="Which gang, as NAME or NAMESPACE/NAME.")],
+    gang: Annotated[
+        str,
+        typer.Argument(
+            help="Which gang, as NAME or NAMESPACE/NAME.", autocompletion=completing.gangs
+        ),
+    ],
     *,
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",
@@ -97,7 +103,12 @@ def topology(  # noqa: PLR0913 - each is a flag
 
 
 def tree(  # noqa: PLR0913 - each is a flag
-    name: Annotated[str, typer.Argument(help="Which PodCliqueSet, as NAME or NAMESPACE/NAME.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="Which PodCliqueSet, as NAME or NAMESPACE/NAME.", autocompletion=completing.sets
+        ),
+    ],
     *,
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",
@@ -184,7 +195,9 @@ def reservations(  # noqa: PLR0913 - each is a flag
 
 
 def drain(
-    nodes: Annotated[list[str], typer.Argument(help="Which nodes.")],
+    nodes: Annotated[
+        list[str], typer.Argument(help="Which nodes.", autocompletion=completing.nodes)
+    ],
     *,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
@@ -204,7 +217,9 @@ def drain(
 def add_nodes(  # noqa: PLR0913 - each is a flag
     count: Annotated[int, typer.Argument(min=1, max=100_000, help="How many.")],
     *,
-    like: Annotated[str, typer.Option(help="The node that they are like.")],
+    like: Annotated[
+        str, typer.Option(help="The node that they are like.", autocompletion=completing.nodes)
+    ],
     label: Annotated[
         list[str] | None,
         typer.Option(
@@ -225,7 +240,12 @@ def add_nodes(  # noqa: PLR0913 - each is a flag
 
 
 def delete(
-    gang: Annotated[str, typer.Argument(help="A gang or a set, as NAME or NAMESPACE/NAME.")],
+    gang: Annotated[
+        str,
+        typer.Argument(
+            help="A gang or a set, as NAME or NAMESPACE/NAME.", autocompletion=completing.gangs
+        ),
+    ],
     *,
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",

@@ -57,7 +57,7 @@ def run(name: str, where: Where, form: Form, told: Mapping[str, object]) -> None
     async def work() -> int:
         with _pointing():
             namespace = where.namespace or default_namespace(where)
-            found = _client(where, clock)
+            found = client_of(where, clock)
         async with found as client:
             if hasattr(module, "asked"):
                 once: Looking = partial(module.asked, client, namespace, **told)
@@ -129,7 +129,8 @@ def default_namespace(where: Where) -> str:
     return kubeconfig.choose(files, where.context or None).namespace or "default"
 
 
-def _client(where: Where, clock: Clock) -> Client:
+def client_of(where: Where, clock: Clock) -> Client:
+    """Make a client for the cluster that is meant."""
     path = Path(where.kubeconfig) if where.kubeconfig else None
     found = credentials.load(path, where.context or None, clock, os.environ)
     return Client(found, "plugin", clock, Patience(lost_attempts=2))

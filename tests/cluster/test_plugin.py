@@ -17,10 +17,11 @@ from api import exits, names
 from api.jsons import Json, JsonObject
 from kube.client import Client
 from kube.clock import SystemClock
-from kube.resources import SERVICEACCOUNTS, Resource
+from kube.errors import Forbidden
+from kube.resources import ROLE_BINDINGS, SERVICEACCOUNTS, Resource
 from penstock.ending import AskedWronglyError
 from penstock.lab import kubeconfigs, tokens
-from penstock.plugin import explaining, planning
+from penstock.plugin import explaining, planning, showing_sets
 from penstock.plugin.scenes import VIEWER, Scene, scene
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, connect, engine_set
@@ -110,8 +111,9 @@ async def test_explain_says_what_the_gangs_condition_says(
 async def test_a_set_is_placed_where_plan_has_said_it_would_be(
     cluster: Cluster, kubectl: Kubectl, reader: Reader, tmp_path: Path
 ) -> None:
-    await cluster.label_nodes("plugin-test", count=6)
-    body = engine_set("chat", pods=3, gpus=8, minimum=2, selector="plugin-test")
+    # Nodes for nobody else: a gang of another test that is still going would be planned first.
+    await cluster.label_nodes("plan-test", count=6)
+    body = engine_set("chat", pods=3, gpus=8, minimum=2, selector="plan-test")
     file = tmp_path / "chat.yaml"
     file.write_text(yaml.safe_dump(body))
     report = await planning.report(await reader.scene(), cluster.namespace, paths=[file])
@@ -131,6 +133,30 @@ async def test_a_set_is_placed_where_plan_has_said_it_would_be(
 
 def _objects(found: Json) -> list[JsonObject]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+async def test_who_may_view_a_namespace_sees_its_sets_and_is_told_what_else_it_takes(
+    cluster: Cluster, kubectl: Kubectl, installed: Installed, tmp_path: Path
+) -> None:
+    person, space = cluster.client, cluster.namespace
+    kubectl.apply(engine_set("chat", pods=1, gpus=1))
+    viewer = await reader_of(person, space, installed.lab.kubeconfig, tmp_path)
+    who: JsonObject = {"kind": "ServiceAccount", "name": "reader", "namespace": space}
+    role: JsonObject = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"}
+    body: JsonObject = {"metadata": {"name": "view"}, "roleRef": role, "subjects": [who]}
+    await person.create(ROLE_BINDINGS, body, space)
+
+    async def seen() -> JsonObject | None:
+        async with connect(viewer.kubeconfig) as client:
+            try:
+                return (await showing_sets.asked(client, space, name="chat")).data
+            except Forbidden:
+                return None
+
+    told = await cluster.until(seen, "the viewer's rights")
+    assert told["set"] == {"namespace": space, "name": "chat"}
+    with pytest.raises(AskedWronglyError, match=r"may not list nodes, pods.*penstock-viewer"):
+        await viewer.scene()
 
 
 async def test_who_may_not_read_is_told_which_role_to_ask_for(

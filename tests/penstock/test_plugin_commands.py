@@ -3,6 +3,7 @@
 import asyncio
 import io
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -17,9 +18,11 @@ from typer.testing import CliRunner
 from api import exits
 from kube import kubeconfig
 from penstock.__main__ import COMMANDS, WHAT_IF_COMMANDS, app
-from penstock.plugin import reports, running
+from penstock.plugin import offering, reports, running
 from penstock.plugin.asking import Form, Where
 from penstock.plugin.reports import Report
+from tests.support import fakeapi
+from tests.support.fakeapi import FakeApi
 from tests.support.manualclock import LeapingClock
 from tests.support.ports import free_port
 
@@ -97,6 +100,39 @@ def test_a_shell_is_offered_commands_and_options() -> None:
         }  # fmt: skip
         done = CliRunner().invoke(app, [], prog_name="penstock", env=environment)
         assert offered in done.output.split()
+
+
+def test_kubectl_is_offered_the_same_and_no_files() -> None:
+    program = [sys.executable, "-P", "-c", "from penstock.completing import main; main()"]
+    for words, offered in ((("",), "topology"), (("what-if", "dr"), "drain")):
+        done = subprocess.run(
+            [*program, *words],
+            capture_output=True, text=True, check=True, timeout=60,
+        )  # fmt: skip
+        *offers, directive = done.stdout.splitlines()
+        assert offered in offers
+        assert directive == ":4"
+
+
+async def test_names_that_there_are_are_offered(tmp_path: Path) -> None:
+    api = FakeApi()
+    for name in ("chat-0", "chat-1", "search-0"):
+        api.put("team-a", name, {})
+    program = "from penstock.completing import main; main()"
+    async with fakeapi.serving(api) as api:
+        path = config(tmp_path, api.url, "team-a")
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-P", "-c", program, "explain", "ch"],
+            capture_output=True, text=True, check=True, timeout=60,
+            env={**os.environ, "KUBECONFIG": str(path)},
+        )  # fmt: skip
+    assert done.stdout.splitlines() == ["chat-0", "chat-1", ":4"]
+    assert api.seen[0].path.endswith("/namespaces/team-a/podgangs")
+
+
+def test_nobody_waits_for_names_of_a_cluster_that_is_not_there(tmp_path: Path) -> None:
+    path = config(tmp_path, f"http://127.0.0.1:{free_port()}")
+    assert offering.names("NODES", Where(str(path))) == []
 
 
 def test_no_cluster_is_one_line_that_says_what_to_do(tmp_path: Path) -> None:
