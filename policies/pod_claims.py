@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from api import names
-from api.jsons import Json, JsonObject
+from api.jsons import JsonObject
+from policies import reading
 from policies.problems import Problem
 
 GANG_LABELS: Final = (names.PODGANG_LABEL, names.GANG_LABEL)
@@ -42,19 +43,20 @@ def read(pod: JsonObject) -> Claim | Bystander | Problem:
 
     A pod that mirrors a static one claims nothing: its kubelet runs it whatever we say.
     """
-    labels = _words(pod, "labels")
-    annotations = _words(pod, "annotations")
-    if MIRROR_ANNOTATION in annotations or not any(label in labels for label in GANG_LABELS):
+    if not is_gang_pod(pod):
         return Bystander()
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return Problem("spec", "is required")
-    return Claim(labels, annotations, spec)
+    return Claim(_words(pod, "labels"), _words(pod, "annotations"), spec)
 
 
 def is_gang_pod(pod: JsonObject) -> bool:
     """Tell whether the pod is some gang's business, however badly it is written."""
-    return not isinstance(read(pod), Bystander)
+    labels = _written(pod, "labels")
+    if not any(isinstance(labels.get(label), str) for label in GANG_LABELS):
+        return False
+    return not isinstance(_written(pod, "annotations").get(MIRROR_ANNOTATION), str)
 
 
 def is_of_a_set(pod: JsonObject) -> bool:
@@ -63,8 +65,9 @@ def is_of_a_set(pod: JsonObject) -> bool:
 
 
 def _words(pod: JsonObject, field: str) -> Mapping[str, str]:
-    metadata = pod.get("metadata")
-    found: Json = metadata.get(field) if isinstance(metadata, dict) else None
-    if not isinstance(found, dict):
-        return {}
+    found = _written(pod, field)
     return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def _written(pod: JsonObject, field: str) -> JsonObject:
+    return reading.mapping(reading.mapping(pod.get("metadata")).get(field))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from api import names
@@ -31,7 +32,7 @@ class Case:
     queue: str = ""
     """The queue that is meant, if one is."""
 
-    @property
+    @cached_property
     def is_ours(self) -> bool:
         """Whether the pod is bound by a scheduler whose gangs are ours."""
         return self.policy.ours(self.claim.scheduler)

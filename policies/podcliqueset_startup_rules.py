@@ -16,8 +16,8 @@ from policies.rules import Rule
 _MOST_SEARCHED: Final = 2_000
 # Of a longer cycle only so many names are shown before and after what is left out.
 _SHOWN: Final = 4
-_OF_CONTAINERS: Final = (names.WAITER,)
-_OF_VOLUMES: Final = (names.POD_INFO_VOLUME, names.TOKEN_VOLUME)
+_OF_CONTAINERS: Final = frozenset({names.WAITER})
+_OF_VOLUMES: Final = frozenset({names.POD_INFO_VOLUME, names.TOKEN_VOLUME})
 
 
 def startup_is_acyclic(case: Case) -> Iterator[Problem]:
@@ -89,6 +89,8 @@ def waiters_names_are_free(case: Case) -> Iterator[Problem]:
         for which in ("initContainers", "containers", "volumes"):
             taken = _OF_VOLUMES if which == "volumes" else _OF_CONTAINERS
             found = reading.names(clique.pod.get(which))
+            if taken.isdisjoint(found):
+                continue
             for i, name in enumerate(found):
                 if name in taken:
                     yield Problem(

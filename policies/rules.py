@@ -1,8 +1,7 @@
 """What a rule is: a small pure function over what it looks at, and which facts it stands for."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 from typing import Final, Generic, TypeVar
 
 from policies.problems import Problem
@@ -29,12 +28,17 @@ class Rule(Generic[Subject]):
         """What the rule says, in a word."""
         return getattr(self.check, "__name__", "")
 
-    def told(self, subject: Subject) -> Iterator[Problem]:
-        """Hold a subject against it; what it finds bears its name."""
-        for problem in self.check(subject):
-            yield replace(problem, rule=self.name.replace("_", "-"))
+    def named(self, problem: Problem) -> Problem:
+        """Have what it found bear its name."""
+        return replace(problem, rule=self.name.replace("_", "-"))
 
 
 def found(rules: Sequence[Rule[Subject]], subject: Subject) -> list[Problem]:
     """Hold the subject against every rule, so that its author sees all problems at once."""
-    return list(islice(chain.from_iterable(rule.told(subject) for rule in rules), MOST_FOUND))
+    problems: list[Problem] = []
+    for rule in rules:
+        for problem in rule.check(subject):
+            if len(problems) == MOST_FOUND:
+                return problems
+            problems.append(rule.named(problem))
+    return problems
