@@ -81,13 +81,12 @@ class Site:
             made = _sound(saturate(lines, calls, seconds))
             return Run(made, self.cpu() - before)
 
-    def arriving(self, calls: Sequence[bytes], rate: float, count: int) -> Run:
-        """Measure latencies where calls come at random, so many a second."""
-        chance = Random(7)  # noqa: S311 - when calls come is no secret
+    def arriving(self, calls: Sequence[bytes], count: int, gap: Callable[[], float]) -> Run:
+        """Measure latencies where calls come one such gap after another."""
         with self._lines(CONNECTIONS) as lines:
-            arrive(lines, calls, rate, count // 10, chance)
+            arrive(lines, calls, count // 10, gap)
             before = self.cpu()
-            made = _sound(arrive(lines, calls, rate, count, chance))
+            made = _sound(arrive(lines, calls, count, gap))
             return Run(made, self.cpu() - before)
 
     @contextmanager
@@ -165,6 +164,15 @@ class Plan:
     """Stored in a real cluster, whose webhook's memory is measured; none for no cluster."""
 
 
+def _at_random() -> Callable[[], float]:
+    chance = Random(7)  # noqa: S311 - when calls come is no secret
+    return lambda: chance.expovariate(RATE)
+
+
+def _evenly() -> float:
+    return 1 / RATE
+
+
 @dataclass(frozen=True)
 class Pair:
     """Ours and the floor, asked in turn, a slice each, so that they share the weather."""
@@ -200,10 +208,17 @@ class Pair:
         ]
 
     def arriving(self, what: str, calls: Sequence[bytes]) -> list[Row]:
-        ours, bare = (
-            site.arriving(calls, RATE, self.plan.arrivals) for site in (self.ours, self.bare)
+        """Calls at random, as users make them, and evenly, as load generators do."""
+        return [
+            row
+            for pace, gap in (("at random", _at_random()), ("evenly", _evenly))
+            for row in self._paced(f"{what} at {RATE:g}/s {pace}", calls, gap)
+        ]
+
+    def _paced(self, what: str, calls: Sequence[bytes], gap: Callable[[], float]) -> list[Row]:
+        ours, bare = self._in_turn(
+            lambda site: site.arriving(calls, self.plan.arrivals // TURNS, gap)
         )
-        what = f"{what} at {RATE:g}/s"
         return [
             Row(f"{what}, p50", ours.at(0.5), "ms", bare.at(0.5)),
             Row(f"{what}, p99", ours.at(0.99), "ms", bare.at(0.99), Budget(5)),
@@ -258,7 +273,7 @@ def _split(processes: int, threads: int, plan: Plan) -> list[Row]:
     what = f"{processes} × {threads} threads, mix"
     with serving(OURS, processes, threads) as site:
         full = site.saturated(MIX, plan.seconds)
-        steady = site.arriving(MIX, RATE, plan.arrivals // 2)
+        steady = site.arriving(MIX, plan.arrivals // 2, _at_random())
         return [
             Row(f"{what} at saturation", full.seen.per_second, "reviews/s"),
             Row(f"{what} at saturation, the server's CPU", full.cost, "µs"),

@@ -8,10 +8,9 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from random import Random
 from typing import Final
 
 HOST: Final = "127.0.0.1"
@@ -133,9 +132,9 @@ def saturate(lines: Sequence[Connection], calls: Sequence[bytes], seconds: float
 
 
 def arrive(
-    lines: Sequence[Connection], calls: Sequence[bytes], rate: float, count: int, chance: Random
+    lines: Sequence[Connection], calls: Sequence[bytes], count: int, gap: Callable[[], float]
 ) -> Measured:
-    """Ask at random instants, whether the ones before are answered or not.
+    """Ask with such gaps between calls, whether the ones before are answered or not.
 
     A latency counts from the instant at which the call was due, so that a server which falls
     behind cannot hide it by taking fewer.
@@ -152,7 +151,7 @@ def arrive(
             line.ask(calls[asked % len(calls)], due)
             busy.add(line)
             asked += 1
-            due += chance.expovariate(rate)
+            due += gap()
         soon = max(0.0, due - time.perf_counter()) if asked < count and idle else PATIENCE
         for line in select.select(busy, (), (), soon)[0]:
             _take(line, run)
