@@ -21,7 +21,7 @@ from rich.console import Console
 from penstock.lab import cluster
 from penstock.lab.install import InstallOptions, install, stop
 from penstock.lab.progress import Silence
-from tests.chaos import results
+from tests.chaos import ledger, results
 from tests.chaos.faults import FAULTS
 from tests.chaos.mutations import EXPECTED, MUTATIONS
 from tests.chaos.results import Result
@@ -36,6 +36,7 @@ EXAMPLES = """examples:
   make chaos RUNS=1 ARGS="--many 500"              that many sets scaled at once
   make chaos RUNS=4 ARGS="--mutate all"            do what is forbidden: it must be found
   python -m tests.chaos --summary                  add up the runs there are
+  python -m tests.chaos --record                   add them to docs/chaos-runs.md
 """
 
 
@@ -54,6 +55,9 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="leave the lab up")
     parser.add_argument("--build", type=Path, default=results.BUILD)
     parser.add_argument("--summary", action="store_true", help="only add up the runs there are")
+    parser.add_argument(
+        "--record", action="store_true", help=f"only add the runs there are to {ledger.FILE}"
+    )
     found = parser.parse_args(arguments)
     unknown = set(filter(None, found.only.split(","))) - FAULTS.keys()
     if unknown:
@@ -137,6 +141,9 @@ def main() -> None:
     console = Console(width=140)
     if told.summary:
         console.print(results.table(results.read(told.build), "all runs"))
+        return
+    if told.record:
+        ledger.record(results.read(told.build))
         return
     told.build.mkdir(parents=True, exist_ok=True)
     (told.build / "logs").mkdir(exist_ok=True)

@@ -24,7 +24,7 @@ from tests.chaos.stage import PREFIX, Stage
 from tests.support.chance import dice
 
 SETTLE_SECONDS: Final = 150.0
-LOOK_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 0.3
 MUTATED_SECONDS: Final = 2.0
 LOG_LATE_SECONDS: Final = 0.3
 MANY: Final = "many"
@@ -90,7 +90,9 @@ async def _through(stage: Stage, script: Script, course: _Course) -> None:
         people = People(stage.client, space, chance)
         course.acts = people.acts
         scene = Scene(stage, space, people, chance)
+        begun = time.perf_counter()
         await _happen(scene, script)
+        happened = time.perf_counter() - begun
         settled = await _settle(stage, space)
         if script.mutation:
             # It may leave what never comes to rest, so that nobody waits for that.
@@ -102,9 +104,13 @@ async def _through(stage: Stage, script: Script, course: _Course) -> None:
         verdict = await asyncio.to_thread(check, lines, state, space, at_rest=script.at_rest)
         course.findings += verdict.findings
         course.figures = {**verdict.figures, "settled": round(settled, 1)}
+        course.figures["happened"] = round(happened, 1)
         if course.findings:
             course.kept = await asyncio.to_thread(_keep, script, name, lines, state)
-        if not await stage.cleared(space):
+        begun = time.perf_counter()
+        cleared = await stage.cleared(space)
+        course.figures["cleared"] = round(time.perf_counter() - begun, 1)
+        if not cleared:
             course.findings.append(Finding("settled", time.time(), space, "cannot be deleted"))  # noqa: TID251
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import msgspec
 
 from api import names
 from api.jsons import JsonObject
+from controller import pace
 from kube.client import Client, Deletion
 from kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kube.resources import (
@@ -45,6 +47,7 @@ AUDIT: Final = Setting("kube-apiserver", "audit-log-maxsize", "100000")
 """MiB before the log is put aside; a run must find all of its own in one file."""
 PREFIX: Final = "chaos-"
 PATIENCE: Final = 120.0
+AT_ONCE: Final = 16
 
 
 def spec(name: str, nodes: int = 40) -> LabSpec:
@@ -127,9 +130,10 @@ class Stage:
 
     async def cleared(self, space: str) -> bool:
         """Delete every set and wait until nothing is left of it; whether that came about."""
-        for each in (await self.client.list_pages(PODCLIQUESETS, _Object, space)).items:
-            with suppress(NotFound):
-                await self.client.delete(PODCLIQUESETS, each.metadata.name, space)
+        sets = (await self.client.list_pages(PODCLIQUESETS, _Object, space)).items
+        deletions = [partial(self._delete, each.metadata.name, space) for each in sets]
+        for error in await pace.all_of(deletions, AT_ONCE):
+            raise error
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -140,6 +144,10 @@ class Stage:
                         return True
                     await asyncio.sleep(0.3)
         return False
+
+    async def _delete(self, name: str, space: str) -> None:
+        with suppress(NotFound):
+            await self.client.delete(PODCLIQUESETS, name, space)
 
     async def _delete_strangers(self, pods: list[JsonObject], space: str) -> None:
         """Delete pods that nobody made a set for: nobody else will."""

@@ -1,0 +1,133 @@
+"""A table of all chaos runs there ever were, by commit: what stays when build/ is gone."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.chaos.results import Result
+
+FILE: Final = Path("docs/chaos-runs.md")
+_HEAD: Final = """# Chaos runs
+
+What `make chaos` came to, commit by commit; see [chaos](chaos.md). The table is written by
+`python -m tests.chaos --record`, which adds the runs of `build/chaos/runs.jsonl`. A commit with
+a + had changes that were not committed. Runs that could not be made say nothing of Penstock and do
+not count.
+
+"""
+_COLUMNS: Final = ("commit", "day", "seeds", "runs", "clean", "not made", "converged ≤ s", "found")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The runs of one commit."""
+
+    commit: str
+    day: str
+    seeds: frozenset[int] = frozenset()
+    runs: int = 0
+    clean: int = 0
+    not_made: int = 0
+    longest: float = 0.0
+    found: dict[str, int] = field(default_factory=dict)
+
+    def cells(self) -> list[str]:
+        """Give the row as text."""
+        told = ", ".join(f"{rule} {count}" for rule, count in sorted(self.found.items()))
+        return [
+            self.commit, self.day, _spans(self.seeds), str(self.runs), str(self.clean),
+            str(self.not_made), f"{self.longest:.0f}", told,
+        ]  # fmt: skip
+
+
+def rows(results: Iterable[Result]) -> list[Row]:
+    """Add up runs by commit; those with a mutation are no runs of this kind."""
+    found: dict[str, list[Result]] = {}
+    for result in results:
+        if not result.mutation:
+            found.setdefault(result.commit, []).append(result)
+    return [_row(commit, those) for commit, those in found.items()]
+
+
+def read(text: str) -> list[Row]:
+    """Read the rows of a table that was written before; the last one is their sum."""
+    lines = [line for line in text.splitlines() if line.startswith("| ")][1:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [_read(each) for each in cells if each[0] != "all"]
+
+
+def written(before: Iterable[Row], now: Iterable[Row]) -> str:
+    """Write the table; of a commit that is in both, the row with more runs stays."""
+    kept = {row.commit: row for row in before}
+    for row in now:
+        there = kept.get(row.commit)
+        if there is None or there.runs + there.not_made < row.runs + row.not_made:
+            kept[row.commit] = row
+    table = sorted(kept.values(), key=lambda row: (row.day, row.commit))
+    lines = [_line(_COLUMNS), "|---" * len(_COLUMNS) + "|"]
+    lines += [_line(row.cells()) for row in (*table, _sum(table))]
+    return _HEAD + "\n".join(lines) + "\n"
+
+
+def record(results: Iterable[Result], file: Path = FILE) -> None:
+    """Add runs to the file."""
+    before = read(file.read_text()) if file.exists() else []
+    file.write_text(written(before, rows(results)))
+
+
+def _row(commit: str, those: Sequence[Result]) -> Row:
+    made = [each for each in those if not each.trouble]
+    found: dict[str, int] = {}
+    for rule in sorted(rule for each in made for rule in {f.rule for f in each.findings}):
+        found[rule] = found.get(rule, 0) + 1
+    return Row(
+        commit,
+        max(each.begun for each in those)[:10],
+        frozenset(each.seed for each in made),
+        len(made),
+        sum(each.clean for each in made),
+        len(those) - len(made),
+        max((each.figures.get("converged", 0.0) for each in made), default=0.0),
+        found,
+    )
+
+
+def _sum(table: Sequence[Row]) -> Row:
+    found: dict[str, int] = {}
+    for row in table:
+        for rule, count in row.found.items():
+            found[rule] = found.get(rule, 0) + count
+    return Row(
+        "all", "", frozenset(), sum(row.runs for row in table), sum(row.clean for row in table),
+        sum(row.not_made for row in table), max((row.longest for row in table), default=0.0), found,
+    )  # fmt: skip
+
+
+def _read(cells: Sequence[str]) -> Row:
+    commit, day, seeds, runs, clean, not_made, longest, found = cells
+    told = dict(each.rsplit(" ", 1) for each in found.split(", ") if each)
+    counts = {rule: int(count) for rule, count in told.items()}
+    return Row(
+        commit, day, _seeds(seeds), int(runs), int(clean), int(not_made), float(longest), counts
+    )
+
+
+def _spans(seeds: frozenset[int]) -> str:
+    """Write seeds as runs of them: 1-3, 7."""
+    spans: list[list[int]] = []
+    for seed in sorted(seeds):
+        if spans and spans[-1][1] == seed - 1:
+            spans[-1][1] = seed
+        else:
+            spans.append([seed, seed])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in spans)
+
+
+def _seeds(text: str) -> frozenset[int]:
+    spans = [span.split("-") for span in text.split(", ") if span]
+    return frozenset(seed for span in spans for seed in range(int(span[0]), int(span[-1]) + 1))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
