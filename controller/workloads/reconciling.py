@@ -42,6 +42,7 @@ _TELLING: Final = frozenset({PODGANGS, PODCLIQUES, SCALING_GROUPS})
 _TELLING_AT_ONCE: Final = 64
 _PODS_AT_ONCE: Final = 32
 _OTHERS_AT_ONCE: Final = 32
+_EACH_OTHER: Final = 0.003  # seconds that a set rests for each other one that is at work
 
 TOO_LARGE: Final = (
     f"as its groups and cliques are scaled, the set asks for more than {MAX_PODS} pods, and is left"
@@ -94,7 +95,7 @@ class Reconciler:
         self._refused: dict[Key, _Refused] = {}
         self._speaking = Speaking()
         self._settling = Settling()
-        self._rests = Rests(self.queue, clock)
+        self._rests = Rests(self.queue, clock, _EACH_OTHER)
         self._for_telling = asyncio.Semaphore(_TELLING_AT_ONCE)
         self._for_pods = Lane(_PODS_AT_ONCE)
         self._for_things = Lane(_OTHERS_AT_ONCE)

@@ -1,6 +1,6 @@
 """A look that took long is followed by a rest; others come at once."""
 
-from controller.resting import REST, SHORT_LOOK, Rests
+from controller.resting import LATELY, LONGEST_IN_CROWD, REST, SHORT_LOOK, Rests
 from kube.objects import Key
 from kube.workqueue import Workqueue
 from tests.support.manualclock import ManualClock
@@ -45,4 +45,42 @@ def test_one_that_found_something_to_do_needs_no_rest() -> None:
 def test_other_keys_do_not_rest() -> None:
     queue, rests, _ = looked(LONG)
     rests.wake(("default", "other"))
+    assert len(queue) == 1
+
+
+def crowd(others: int) -> tuple[Workqueue[Key], Rests, ManualClock]:
+    """Rests of a key that was looked at briefly, after so many others."""
+    clock = ManualClock()
+    queue = Workqueue[Key](clock)
+    rests = Rests(queue, clock, 0.01)
+    for number in range(others):
+        rests.looked(("default", f"other-{number}"), clock.monotonic())
+    rests.looked(KEY, clock.monotonic())
+    return queue, rests, clock
+
+
+def test_in_a_crowd_each_rests_for_the_others() -> None:
+    queue, rests, clock = crowd(others=10)
+    rests.wake(KEY)
+    assert len(queue) == 0, "its pods are told of one by one, and one look does for several"
+    clock.skip(0.101)
+    rests.wake(KEY)
+    assert len(queue) == 1
+
+
+def test_who_is_alone_rests_for_nobody_and_soon_forgets_the_others() -> None:
+    queue, rests, clock = crowd(others=0)
+    rests.wake(KEY)
+    assert len(queue) == 1
+    queue, rests, clock = crowd(others=10)
+    clock.skip(LATELY)
+    rests.looked(KEY, clock.monotonic())
+    rests.wake(KEY)
+    assert len(queue) == 1
+
+
+def test_nobody_rests_for_long_in_the_largest_crowd() -> None:
+    queue, rests, clock = crowd(others=1000)
+    clock.skip(LONGEST_IN_CROWD * 1.01)
+    rests.wake(KEY)
     assert len(queue) == 1
