@@ -42,6 +42,14 @@ class Latest:
 
 
 @dataclass(frozen=True, eq=False)
+class Since:
+    """The only rows whose residents may be others than they were in an earlier instant."""
+
+    residents: tuple[tuple[Resident, ...], ...]
+    rows: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
 class Snapshot:
     """Nodes in topology order, what is free on each, who is there, and the domains they form."""
 
@@ -53,6 +61,7 @@ class Snapshot:
     capacity: Ints  # nodes x resources, what each node has when nobody is there
     residents: tuple[tuple[Resident, ...], ...]  # by row; those of DaemonSets that are to come too
     latest: Latest = field(default_factory=Latest, repr=False)
+    since: Since | None = field(default=None, repr=False)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -76,7 +85,10 @@ class Snapshot:
         if before is None:
             made = Masks(self.nodes, self.residents)
         else:
-            made = before.after(self.nodes, self.residents)
+            since = self.since
+            known = since is not None and before.company.rows is since.residents
+            changed = since.rows if since is not None and known else None
+            made = before.after(self.nodes, self.residents, changed)
         self.latest.masks = made
         return made
 

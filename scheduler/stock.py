@@ -17,7 +17,7 @@ from scheduler import daemons, needs, residents, topology
 from scheduler.daemons import Daemon
 from scheduler.emptied import Emptied
 from scheduler.residents import Resident
-from scheduler.snapshot import Hold, Latest, Snapshot, housed, matrix, offered, written
+from scheduler.snapshot import Hold, Latest, Since, Snapshot, housed, matrix, offered, written
 from scheduler.topology import Ints, Levels, Natural
 
 _NOBODY: Final[Amounts] = {}
@@ -87,7 +87,9 @@ class _Spot:
         if self.daemons or self.expected:
             self.expected = tuple([d for d in self.daemons if d.uid not in self.present])
         there = [hold.resident for hold in self.holds.values() if hold.resident is not None]
-        self.there = housed(there, self.expected)
+        found = housed(there, self.expected)
+        if found != self.there:
+            self.there = found
 
     def free(self, resources: Sequence[str]) -> list[int]:
         """What is left, by column."""
@@ -138,10 +140,13 @@ class _Table:
         fresh = self.free.copy()
         fresh[rows] = matrix([spot.free(self.resources) for spot in spots], self.resources)
         self.free = fresh
-        there = list(self.residents)
-        for row, spot in zip(rows, spots, strict=True):
-            there[row] = spot.there
-        self.residents = tuple(there)
+        if any(
+            self.residents[row] is not spot.there for row, spot in zip(rows, spots, strict=True)
+        ):
+            there = list(self.residents)
+            for row, spot in zip(rows, spots, strict=True):
+                there[row] = spot.there
+            self.residents = tuple(there)
         if nodes:
             self._renew(rows)
 
@@ -177,6 +182,7 @@ class Stock:
         self._touched: set[str] = set()  # nodes whose rows are not what they were
         self._renewed: set[str] = set()  # nodes that are other objects than they were
         self._latest = Latest()
+        self._since: Since | None = None
         self._last: Snapshot | None = None
         self._emptied: Emptied | None = None
 
@@ -300,6 +306,8 @@ class Stock:
                 spot.settle()
         changed = self._touched | self._renewed
         before = self._table
+        if self._moved or before.resources != resources:
+            self._since = None
         if self._moved:
             self._table = _Table(self._spots.values(), self._levels)
             if before.spots and before.resources == resources:
@@ -307,7 +315,9 @@ class Stock:
             else:
                 self._table.fill(resources)
         elif changed:
-            before.refill(self._rows(before, changed), nodes=bool(self._renewed))
+            rows, there = self._rows(before, changed), before.residents
+            before.refill(rows, nodes=bool(self._renewed))
+            self._changed(there, rows)
             if before.resources != resources:
                 before.fill(resources)
         elif self._last is not None:
@@ -317,6 +327,16 @@ class Stock:
         self._renewed.clear()
         self._last = self._taken(self._table)
         return self._last
+
+    def _changed(self, before: tuple[tuple[Resident, ...], ...], rows: Iterable[int]) -> None:
+        """Remember which rows changed since an instant, so that masks of it compare no others.
+
+        It is the last one that masks were made of, as far as is known.
+        """
+        since, masks = self._since, self._latest.masks
+        if since is None or (masks is not None and masks.company.rows is before):
+            since = Since(before, frozenset())
+        self._since = Since(since.residents, since.rows.union(rows))
 
     def emptied(self) -> Emptied:
         """Give the cluster as if nobody were on it; the same as long as no node changed."""
@@ -336,6 +356,7 @@ class Stock:
             table.capacity,
             table.residents,
             self._latest,
+            self._since,
         )
 
     def _rows(self, table: _Table, names: Iterable[str]) -> list[int]:

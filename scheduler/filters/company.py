@@ -4,7 +4,7 @@ A later instant is made from an earlier one and looks again only at rows whose r
 same object any more.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import is_not
 from typing import Final, TypeAlias
@@ -37,9 +37,14 @@ class Company:
             self._enter(row, there)
         self._sort_terms()
 
-    def after(self, rows: Rows) -> "Company":
-        """Go on with these residents of the same nodes."""
-        changed = list(compress(range(len(rows)), map(is_not, rows, self.rows)))
+    def after(self, rows: Rows, among: Iterable[int] | None = None) -> "Company":
+        """Go on with these residents of the same nodes; only those `among` may be others."""
+        if rows is self.rows:
+            return self
+        if among is None:
+            changed = list(compress(range(len(rows)), map(is_not, rows, self.rows)))
+        else:
+            changed = [row for row in sorted(among) if rows[row] is not self.rows[row]]
         if not changed:
             return self
         fresh = Company(())

@@ -31,13 +31,18 @@ class Masks:
         self._found: dict[Constraints, Bools] = {}
         self._settled: dict[Constraints, Constraints] = {}
 
-    def after(self, nodes: Sequence[Node], residents: Rows) -> "Masks":
-        """Go on with these; nodes and residents that are the same objects are not looked at."""
+    def after(
+        self, nodes: Sequence[Node], residents: Rows, changed: Iterable[int] | None = None
+    ) -> "Masks":
+        """Go on with these; nodes and residents that are the same objects are not looked at.
+
+        If it is known of which rows alone residents may be others, only these are compared.
+        """
         fresh = Masks((), ())
         fresh._nodes = self._nodes.after(nodes)
         # Rows stay those of the same nodes exactly where what is known of nodes was kept.
         same = fresh._nodes.keeps(self._nodes)
-        fresh._company = self._company.after(residents) if same else Company(residents)
+        fresh._company = self._company.after(residents, changed) if same else Company(residents)
         if fresh._company is self._company:
             fresh._settled = self._settled
         return fresh

@@ -39,6 +39,8 @@ class Nodes:
 
     def after(self, nodes: Sequence[Node]) -> "Nodes":
         """Go on with these nodes; where most are the same objects that costs little."""
+        if nodes is self.nodes:
+            return self
         fresh = Nodes(nodes)
         if len(nodes) != len(self.nodes):
             return fresh

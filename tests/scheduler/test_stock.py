@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from api.daemonsets import DaemonSet
 from api.jsons import Json
-from api.streams import Node
+from api.streams import Node, Port
+from scheduler.eligible import Constraints
 from scheduler.residents import Resident
 from scheduler.snapshot import Hold, Snapshot, build
 from scheduler.stock import Stock
@@ -132,6 +133,35 @@ def test_any_events_end_in_the_snapshot_taken_from_scratch(events: list[Event]) 
     for event in events:
         event(world)
     same(world.stock.snapshot(), world.scratch())
+
+
+WEB: Final = (Port(host_port=80),)
+WEB_HOLDS: Final = st.builds(
+    lambda key, on, web: (key, Hold(on, {}, Resident("default", key, ports=WEB if web else ()))),
+    KEYS,
+    NAMES,
+    st.booleans(),
+)
+ASKED: Final = Constraints(ports=WEB)
+
+
+@given(st.lists(st.one_of(WEB_HOLDS, WEB_HOLDS, st.just("masks"), EVENTS), max_size=40))
+@settings(deadline=None)
+def test_who_is_there_is_known_whichever_snapshots_were_asked(
+    events: list[Event | tuple[str, Hold] | str],
+) -> None:
+    world = World()
+    for name in ("n-1", "n-2", "m"):
+        world.put_node(node(name))
+    for event in events:
+        if isinstance(event, tuple):
+            world.put(*event)
+        elif isinstance(event, str):
+            world.stock.snapshot().masks.mask(ASKED)
+        else:
+            event(world)
+    found, scratch = world.stock.snapshot(), world.scratch()
+    assert found.masks.mask(ASKED).tolist() == scratch.masks.mask(ASKED).tolist()
 
 
 @pytest.mark.long
