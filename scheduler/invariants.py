@@ -14,15 +14,21 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Final
+from weakref import WeakKeyDictionary
 
+from api.quantities import Amounts
+from api.streams import Node
 from scheduler.answers import Placement
 from scheduler.eligible import obstacle
 from scheduler.evenness import Evenness, domain_of
 from scheduler.filters.constraints import Constraints
 from scheduler.filters.together import Seated, Seating
 from scheduler.requests import GangRequest
-from scheduler.snapshot import Snapshot
+from scheduler.snapshot import Latest, Snapshot
 from scheduler.topology import Topology
+
+_MOST_JUDGED: Final = 64  # each takes some bytes for each node that pods were put on
 
 
 class BrokenPlanError(AssertionError):
@@ -73,21 +79,27 @@ class _Plan:
         self._seating = Seating(snapshot.masks)
         self._evenness = Evenness(snapshot)
         self._drawn: dict[int, dict[str, int]] = {}  # of what is kept
+        self._judged = _judged.setdefault(snapshot.latest, _Judged())
 
     def add(self, placement: Placement) -> None:
         """Count what a placement takes, and see that each pod may be where it is."""
-        seats = []
+        seats: list[Seated] = []
         row_of = self._snapshot.row_of
-        needs = {id(placed.want.need): placed.want.need for placed in placement.placed}
+        # Pods of a gang are alike mostly, and several on a node.
+        needs: dict[int, Amounts] = {}
         times: dict[tuple[int, int], int] = {}
         for placed in placement.placed:
             row, want = row_of[placed.node], placed.want
+            need = want.need
             seats.append((row, want.constraints))
-            key = row, id(want.need)
-            times[key] = times.get(key, 0) + 1
-        for (row, need), count in times.items():
+            key = row, id(need)
+            if key in times:
+                times[key] += 1
+            else:
+                times[key], needs[id(need)] = 1, need
+        for (row, each), count in times.items():
             taken = self._taken.setdefault(row, {})
-            for name, amount in needs[need].items():
+            for name, amount in needs[each].items():
                 taken[name] = taken.get(name, 0) + amount * count
             self._last[row] = placement.gang.name
         self._check_filters(placement, seats)
@@ -100,10 +112,11 @@ class _Plan:
         """See that no node gives more than it had. Only what pods ask for counts."""
         free = self._snapshot.free
         for row, taken in self._taken.items():
+            left, drawn = free[row].tolist(), self._drawn.get(row)
             for name, amount in taken.items():
                 at = self._column.get(name)
-                own = amount - self._drawn.get(row, {}).get(name, 0)
-                if amount and (at is None or own > free.item(row, at)):
+                own = amount if drawn is None else amount - drawn.get(name, 0)
+                if amount and (at is None or own > left[at]):
                     node = self._snapshot.nodes[row].metadata.name
                     raise BrokenPlanError(f"{self._last[row]} overcommits {node} in {name}")
 
@@ -138,23 +151,51 @@ class _Plan:
             raise BrokenPlanError(f"{placement.gang.name} is not apart by {level}")
 
     def _check_filters(self, placement: Placement, seats: Sequence[Seated]) -> None:
-        masks = self._snapshot.masks
-        known: dict[int, tuple[Constraints, set[int]]] = {}
+        snapshot, masks = self._snapshot, self._snapshot.masks
+        alike = {id(constraints): constraints for _, constraints in seats}
+        rows: dict[int, set[int]] = {each: set() for each in alike}
         for row, constraints in seats:
-            if id(constraints) not in known:
-                mates = chain((mate for _, mate in seats), self._seating.pods)
-                settled = masks.settled(constraints, mates)
-                known[id(constraints)] = settled, self._let_in.setdefault(settled, set())
-            settled, let_in = known[id(constraints)]
-            if row in let_in:
+            rows[id(constraints)].add(row)
+        for each, constraints in alike.items():
+            settled = masks.settled(constraints, chain(alike.values(), self._seating.pods))
+            let_in = self._let_in.setdefault(settled, set())
+            fresh = rows[each] - let_in
+            if not fresh:
                 continue
-            reason = obstacle(self._snapshot.nodes[row], constraints)
-            if not reason and not masks.mask(settled)[row]:
-                reason = "kept off by who is there"
-            if reason:
-                node = self._snapshot.nodes[row].metadata.name
-                raise BrokenPlanError(f"{placement.gang.name} on {node}: {reason}")
-            let_in.add(row)
+            mask, judged = masks.mask(settled), self._judged.of(constraints.alone)
+            for row in sorted(fresh):
+                node = snapshot.nodes[row]
+                if judged.get(row) is not node:
+                    reason = obstacle(node, constraints)
+                    if reason:
+                        raise _barred(placement, node, reason)
+                    judged[row] = node
+                if not mask.item(row):
+                    raise _barred(placement, node, "kept off by who is there")
+            let_in |= fresh
+
+
+class _Judged:
+    """The very nodes that were found to let pods in, by what these demand of a node by itself."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Constraints, dict[int, Node]] = {}
+
+    def of(self, constraints: Constraints) -> dict[int, Node]:
+        """Give the nodes known of such pods, by row; to be added to."""
+        found = self._nodes.get(constraints)
+        if found is None:
+            if len(self._nodes) >= _MOST_JUDGED:
+                self._nodes.clear()
+            found = self._nodes[constraints] = {}
+        return found
+
+
+_judged: WeakKeyDictionary[Latest, _Judged] = WeakKeyDictionary()
+
+
+def _barred(placement: Placement, node: Node, reason: str) -> BrokenPlanError:
+    return BrokenPlanError(f"{placement.gang.name} on {node.metadata.name}: {reason}")
 
 
 def _by_node(placement: Placement) -> dict[str, dict[str, int]]:

@@ -1,6 +1,5 @@
 """How good a placement is: how near together its pods are, and what it breaks into."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from scheduler.cells import Layout
@@ -9,8 +8,10 @@ from scheduler.sums import Column
 
 def shared(where: Layout, positions: Iterable[int]) -> int:
     """Add up, over all pairs of pods at these positions, the levels that both share."""
-    at = where.depths[-1].at_list
-    counts: Mapping[int, int] = Counter([at[position] for position in positions])
+    at, counts = where.depths[-1].at_list, dict[int, int]()
+    for position in positions:
+        cell = at[position]
+        counts[cell] = counts.get(cell, 0) + 1
     found = 0
     for depth in range(where.deepest, 0, -1):
         pairs = sum([count * (count - 1) // 2 for count in counts.values()])
@@ -38,8 +39,13 @@ def score(where: Layout, positions: Iterable[int]) -> float:
     counts. A single pod scores 1.
     """
     pods = list(positions)
-    pairs = len(pods) * (len(pods) - 1) // 2
-    return shared(where, pods) / (pairs * where.deepest) if pairs else 1.0
+    return mean(where, len(pods), shared(where, pods))
+
+
+def mean(where: Layout, pods: int, value: int) -> float:
+    """The same of so many pods whose pairs share so many levels together."""
+    pairs = pods * (pods - 1) // 2
+    return value / (pairs * where.deepest) if pairs else 1.0
 
 
 def fragmentation(where: Layout, totals: Column, used: Mapping[int, int]) -> float:

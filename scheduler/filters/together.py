@@ -59,11 +59,12 @@ class Seating:
             rows = known.get(id(pod))
             if rows is None:
                 rows = known[id(pod)] = self._rows.setdefault(pod, [])
+                if pod.apart:
+                    self._shunning[pod] = None
             rows.append(row)
-            if pod.apart:
-                self._shunning[pod] = None
-            for number, address in addresses(pod.ports) if pod.ports else ():
-                self._ports.setdefault(number, {}).setdefault(row, set()).add(address)
+            if pod.ports:
+                for number, address in addresses(pod.ports):
+                    self._ports.setdefault(number, {}).setdefault(row, set()).add(address)
 
     @property
     def pods(self) -> Iterable[Constraints]:
@@ -88,8 +89,10 @@ class Seating:
         Gives "" if there is none. Pods that were placed before were judged then; what they demand
         is judged again where these pods come near them.
         """
-        if not self._shunning and all(pod.lonely for _, pod in placed):
-            return ""
+        if not self._shunning:
+            alike = {id(pod): pod for _, pod in placed}
+            if all(pod.lonely for pod in alike.values()):
+                return ""
         return next(self._conflicts(placed), "")
 
     def _conflicts(self, placed: Sequence[Seated]) -> Iterator[str]:

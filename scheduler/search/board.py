@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from operator import add, sub
 from typing import TypeAlias
 
 import numpy as np
@@ -72,6 +73,9 @@ class Board:
         self.columns = columns
         self.budget = budget
         self.totals = room.totals(where)
+        self._rows = where.rows
+        self._values = [column.values for column in columns]
+        self._spare: Ints = self.totals.values[:, -3]
         self.needs = [kind.shape.need for kind in kinds]
         self.put: list[tuple[int, int, int]] = []  # position, kind, count
         self._devices = room.devices.nonzero()[0].tolist()
@@ -112,6 +116,19 @@ class Board:
                 found[:, [c - first for c in cells]] -= np.array([lost[c] for c in cells]).T
         return found
 
+    def lists(self, depth: int, first: int, last: int) -> list[Counts]:
+        """The same as lists, for a few cells; right for each of them."""
+        self._recount()
+        found: list[Counts] = [col.sums[depth][first:last].tolist() for col in self.columns]
+        lost = self._lost[depth]
+        if lost:
+            for cell in range(first, last):
+                less = lost.get(cell)
+                if less is not None:
+                    for kind, count in enumerate(less):
+                        found[kind][cell - first] -= count
+        return found
+
     def _table(self, depth: int) -> Ints:
         """How many pieces of each kind, by row, each cell takes while nothing is put."""
         stacked = self._stacked.get(depth)
@@ -132,13 +149,16 @@ class Board:
         """How many pieces of a kind each of these positions takes now, and how many devices it has
         left.
         """
-        found: list[int] = self.columns[kind].values[start:stop].tolist()
-        spare: list[int] = self.totals.values[start:stop, -3].tolist()
-        for position in range(start, stop) if len(self._there) > stop - start else self._there:
-            there = self._there.get(position)
+        found: list[int] = self._values[kind][start:stop].tolist()
+        spare: list[int] = self._spare[start:stop].tolist()
+        known, need = self._there, self._scarcest[kind]
+        for position in range(start, stop) if len(known) > stop - start else known:
+            there = known.get(position)
             if there is not None and start <= position < stop:
-                found[position - start] = _fitting(there, kind, self._scarcest[kind])
-                spare[position - start] = there.spare
+                at = position - start
+                if found[at]:
+                    found[at] = _fitting(there, kind, need)
+                spare[at] = there.spare
         return found, spare
 
     def free(self, position: int) -> list[int]:
@@ -155,9 +175,10 @@ class Board:
         self.budget.spent += 1
         there = self._there.get(position)
         if there is None:
-            spare = self.totals.values.item(position, -3)
-            slots = [column.values.item(position) for column in self.columns]
-            there = self._there[position] = _There(self.free(position), spare, slots, slots)
+            free: list[int] = self.room.free[self._rows[position]].tolist()
+            slots = [values.item(position) for values in self._values]
+            spare = self._spare.item(position)
+            there = self._there[position] = _There(free, spare, slots, slots)
         self._change(position, there, kind, count)
 
     def undo(self, mark: int) -> None:
@@ -186,14 +207,15 @@ class Board:
             return
         # Most of them lie in one of the deepest cells, so that wider ones change only once.
         by_cell: dict[int, tuple[int, Counts]] = {}
-        at = self.where.depths[-1].at_list
+        at, scarcest = self.where.depths[-1].at_list, self._scarcest
         for position in self._stale:
             there = self._there[position]
-            slots = _all_fitting(there, self._scarcest)
-            lost = [n - m for n, m in zip(there.slots, slots, strict=True)]
+            slots = _all_fitting(there, scarcest)
+            lost = list(map(sub, there.slots, slots))
             there.slots = slots
-            some = by_cell.get(at[position])
-            by_cell[at[position]] = (position, lost if some is None else _sum(some[1], lost))
+            cell = at[position]
+            some = by_cell.get(cell)
+            by_cell[cell] = (position, lost if some is None else _sum(some[1], lost))
         self._stale.clear()
         for position, lost in by_cell.values():
             for cells, known in zip(self.where.depths, self._lost, strict=True):
@@ -244,4 +266,4 @@ def _all_fitting(there: _There, needs: Sequence[Sequence[tuple[int, int]]]) -> C
 
 
 def _sum(one: Counts, other: Counts) -> Counts:
-    return [n + m for n, m in zip(one, other, strict=True)]
+    return list(map(add, one, other))

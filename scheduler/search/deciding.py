@@ -77,7 +77,7 @@ def _decided(
     room.keep(request, [where.rows[position] for _, position in found])
     if request.extras:
         return Begun(question, found, budget)
-    return _placed(question, found, totals, budget)
+    return _placed(question, found, totals, budget, best.value)
 
 
 @dataclass(eq=False)
@@ -113,16 +113,23 @@ class Begun:
 
 
 def _placed(
-    question: _Question, found: list[tuple[Want, int]], totals: Column, budget: Budget
+    question: _Question,
+    found: list[tuple[Want, int]],
+    totals: Column,
+    budget: Budget,
+    value: int | None = None,
 ) -> Placement:
-    """Judge the whole; `totals` are those before it was there."""
+    """Judge the whole; `totals` are those before it was there, `value` what its pairs share."""
     room, where, request = question.room, question.where, question.request
     positions = [position for _, position in found]
+    there = question.pull.positions
+    if value is None or there:
+        value = scoring.shared(where, [*positions, *there])
     return Placement(
         request,
         tuple([Placed(want, room.names[where.rows[position]]) for want, position in found]),
         _home(where, positions[: len(request.minimum)] or positions),
-        scoring.score(where, [*positions, *question.pull.positions]),
+        scoring.mean(where, len(positions) + len(there), value),
         scoring.fragmentation(where, totals, _devices(found)),
         budget.spent,
     )

@@ -5,6 +5,7 @@ This finds most of what there is to find, at a cost of about one step for each n
 
 from collections.abc import Sequence
 from functools import cached_property
+from operator import mul
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ Shaken: TypeAlias = np.random.Generator
 """Where choices are not to be the same as last time, but the same in every run."""
 
 _HOMES = 4  # domains that a part is tried in where parts are placed one after the other
+_FEW = 32  # cells
 _TRIES = 2  # cells that a part is tried in by itself before it is split
 
 
@@ -200,6 +202,8 @@ class Filler:
     def _next(self, depth: int, first: int, last: int, wanted: Counts, left: Bools) -> int:
         """Choose the cell to go on with: the tightest that may take everything, or the roomiest."""
         self._board.budget.spent += 1
+        if last - first <= _FEW and self._shaken is None:
+            return self._next_of_few(depth, (first, last), wanted, left)
         room = self._board.capacities(depth, first, last, left)
         weighed = self._weights @ np.minimum(room, np.array(wanted)[:, None])
         fits, load = (weighed * left).astype(np.float64)
@@ -222,6 +226,48 @@ class Filler:
             at = at[wish == wish.max()]
         return first + int(at[free[at].argmin()])
 
+    def _next_of_few(self, depth: int, cells: tuple[int, int], wanted: Counts, left: Bools) -> int:
+        """The same where nothing is shaken: of few cells it is quicker told one by one."""
+        board, (first, last) = self._board, cells
+        free: list[int] = board.totals.sums[depth][first:last, -3].tolist()
+        load = self._load(board.lists(depth, first, last), wanted, left)
+        if not any(pods for pods, _ in load):
+            return -1
+        # What all kinds at once want of devices may be more than there is.
+        fits = [
+            pods * (has / devices) if devices > has else float(pods)
+            for (pods, devices), has in zip(load, free, strict=True)
+        ]
+        total = sum(map(mul, wanted, self._sizes))
+        at = [i for i, each in enumerate(fits) if each >= total]
+        some = bool(at)
+        if not some:
+            at = np.flatnonzero(left).tolist()
+        if self._pull.own is not None or not some:
+            pull: list[int] = self._pull.cells(depth, first, last).tolist()
+            wish = [pull[i] if some else fits[i] * (fits[i] + 2 * pull[i]) for i in at]
+            most = max(wish)
+            at = [i for i, each in zip(at, wish, strict=True) if each == most]
+        return first + min(at, key=free.__getitem__)
+
+    def _load(self, room: list[Counts], wanted: Counts, left: Bools) -> list[tuple[int, int]]:
+        """How many pods of those wanted each cell left takes, each kind alone, and what devices."""
+        asked = [
+            (room[kind], count, self._sizes[kind], self._demand[kind])
+            for kind, count in enumerate(wanted)
+            if count
+        ]
+        found = []
+        for i, open_ in enumerate(left.tolist()):
+            pods = devices = 0
+            if open_:
+                for there, count, size, demand in asked:
+                    some = min(there[i], count)
+                    pods += some * size
+                    devices += some * demand
+            found.append((pods, devices))
+        return found
+
     def _leaf(self, cell: int, counts: Counts) -> None:
         board = self._board
         start, stop = board.where.depths[-1].runs[cell]
@@ -239,12 +285,13 @@ class Filler:
         if alone:
             board.take(start + min(alone)[1], kind, count)
             return count
+        most = max(some, default=0)
         found = [(spare[i], start + i, slots) for i, slots in enumerate(some) if slots]
         found.sort()
         while found and put < count and not board.budget.out:
             rest = count - put
             at = 0
-            for i, (_, _, slots) in enumerate(found):
+            for i, (_, _, slots) in enumerate(found) if most >= rest else ():
                 if slots >= rest:
                     at = i
                     break

@@ -27,6 +27,7 @@ from scheduler.sums import Column
 from scheduler.topology import Bools
 
 _TRIED: Final = 6  # cells of a depth that are filled greedily before something else is tried
+_NEARLY: Final = 0.85  # of what pairs of pods may share at best, that makes wider cells needless
 _LIGHTLY: Final = 1  # where all that is at stake is a wish
 _FOR_A_WISH: Final = 1_500  # steps for all other cells then
 
@@ -122,12 +123,19 @@ class Search:
         return [sum([a / max(1, free[at]) for at, a in need if at < most]) for need in board.needs]
 
     def _greedy(self, filler: Filler) -> Found | None:
-        """Fill the most promising cells, smaller ones first."""
+        """Fill the most promising cells, smaller ones first.
+
+        A wider cell is filled from one of the smaller ones again, or else spread over several: what
+        is nearly as good as was promised is left at that.
+        """
         best: Found | None = None
+        enough: float = self._most
         for depth in range(self._where.deepest, self._tree.root.depth - 1, -1):
-            if best is not None and best.value >= self._most:
+            if best is not None and best.value >= enough:
                 break
-            for candidate in self._candidates(depth):
+            tried = self._candidates(depth)
+            enough = min(enough, _NEARLY * tried[0].promise) if tried else enough
+            for candidate in tried:
                 if self.budget.out or (best and best.value >= candidate.promise):
                     break
                 found = self._try(filler, depth, candidate)

@@ -67,6 +67,20 @@ def test_what_one_room_spends_no_other_room_of_the_snapshot_sees() -> None:
     assert Room(snapshot).column(shape(fresh, 8), where).sums[0][0] == 8
 
 
+@pytest.mark.parametrize("count", [3, 40])
+def test_sums_follow_few_positions_and_many(count: int) -> None:
+    snapshot = build(racks(2, 3, 4, 2), [], [Levels("", KEYS)])
+    where = layout(snapshot.topologies[0])
+    dice = np.random.default_rng(count)
+    values = dice.integers(0, 9, (48, 2))
+    positions = dice.permutation(48)[:count]
+    column, fresh = column_of(where, values.copy()), dice.integers(0, 9, (count, 2))
+    column.put(where, positions, fresh)
+    values[positions] = fresh
+    for found, wanted in zip(column.sums, column_of(where, values).sums, strict=True):
+        assert found.tolist() == wanted.tolist()
+
+
 def test_a_refused_gang_leaves_the_room_bit_for_bit_as_it_was() -> None:
     room = Room(stock())
     free = room.free.copy()
