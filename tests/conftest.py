@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Generator
 
 import hypothesis
 import pytest
@@ -59,10 +60,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.no_cover)
 
 
-def pytest_collection_finish() -> None:
-    """All that was collected stays to the end: let no collection of garbage look through it."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """All that is collected stays to the end: let no collection of garbage look through it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def is_repetitive(item: pytest.Item) -> bool:
