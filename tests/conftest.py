@@ -52,11 +52,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what waits for a control plane: what only computes fills the gaps at the end."""
     items.sort(key=lambda item: item.get_closest_marker("cluster") is None)
     for item in items:
-        if is_repetitive(item):
+        if config.getoption("no_cov", default=False):
+            # pytest-cov trips over the mark where both --cov and --no-cov are given.
+            item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "no_cover"]
+        elif is_repetitive(item):
             item.add_marker(pytest.mark.no_cover)
 
 
