@@ -157,15 +157,3 @@ async def test_who_may_view_a_namespace_sees_its_sets_and_is_told_what_else_it_t
     assert told["set"] == {"namespace": space, "name": "chat"}
     with pytest.raises(AskedWronglyError, match=r"may not list nodes, pods.*penstock-viewer"):
         await viewer.scene()
-
-
-async def test_who_may_not_read_is_told_which_role_to_ask_for(
-    cluster: Cluster, installed: Installed, tmp_path: Path
-) -> None:
-    lab = installed.lab.kubeconfig
-    stranger = await reader_of(cluster.client, cluster.namespace, lab, tmp_path)
-    done = await stranger.ask("status")
-    assert done.returncode == exits.BAD_CREDENTIALS
-    (line,) = done.stderr.splitlines()
-    assert "you may not list nodes, pods, podgangs.scheduler.grove.io" in line
-    assert f"--clusterrole={VIEWER}" in line
