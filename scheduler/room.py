@@ -270,7 +270,7 @@ class Room:
         if before is None or rows is None:
             return None
         found = self._known.totals[where] = before.copy()
-        rows = np.unique(rows)
+        rows = np.array(sorted(set(rows.tolist())), dtype=np.int64)
         found.put(where, where.topology.position[rows], self._total_of(self._known.free, rows))
         return found
 
