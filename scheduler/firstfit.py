@@ -15,6 +15,7 @@ from scheduler.surveying import MANY, Survey, room_for
 from scheduler.topology import Bools, Ints
 
 _TRIED: Final = 3  # domains that are tried before a part is left short
+_FEWEST: Final = 64  # rows that are better looked at one by one
 _FEW: Final = 200  # nodes that are looked at for all shapes at once
 
 Run = tuple[int, int]
@@ -127,10 +128,12 @@ def nearest(survey: Survey, root: Part, name: str) -> list[Attempt]:
     at all, since its pods or siblings are elsewhere, are left out.
     """
     part, where = root.way(name)[-1], survey.usable
-    alike: dict[bytes, Packing] = {}
+    ranked = _ranked(survey, part, where)
+    # Where there is nothing to compare with, none is looked at for being alike.
+    alike: dict[bytes, Packing] | None = {} if len(ranked) > 1 and not part.inner else None
     found = [
         Attempt(part, ranges, domain, _packed_alone(survey, part, ranges.run(domain), alike))
-        for ranges, domain in _ranked(survey, part, where)
+        for ranges, domain in ranked
     ]
     found.sort(key=lambda each: -each.fits)
     for i, each in enumerate(found):
@@ -201,10 +204,14 @@ def _packed(
     return packing
 
 
-def _packed_alone(survey: Survey, part: Part, run: Run, alike: dict[bytes, Packing]) -> Packing:
+def _packed_alone(
+    survey: Survey, part: Part, run: Run, alike: dict[bytes, Packing] | None
+) -> Packing:
     """Pack a part into one of its domains; those whose nodes are alike take it alike."""
+    if alike is None:
+        return _packed(survey, part, survey.usable, {part.name: run})
     look = survey.left(survey.usable, run).tobytes() + survey.free[slice(*run)].tobytes()
-    known = alike.get(look) if not part.inner else None
+    known = alike.get(look)
     if known is None:
         found = _packed(survey, part, survey.usable, {part.name: run})
         return alike.setdefault(look, found)
@@ -245,8 +252,9 @@ def _settle(packing: Packing, part: Part, run: Run, forced: dict[str, Run]) -> N
 
 def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
     ranges = packing.survey.domains(part.level)
-    may = ranges.holds(packing.survey.positions(part.anchors))
-    inside = np.flatnonzero(may & (ranges.starts >= run[0]) & (ranges.stops <= run[1]))
+    inside = ranges.inside(run)
+    if part.anchors:
+        inside = inside[ranges.holds(packing.survey.positions(part.anchors))[inside]]
     if inside.size == 0:
         return []
     first, chosen = packing.run[0], list(part.shapes)
@@ -257,7 +265,7 @@ def _candidates(packing: Packing, part: Part, run: Run) -> list[Run]:
     fits = np.minimum(room, counts[:, None]).sum(axis=0)
     # Of pods that are alike no other domain can take more than the first.
     most = 1 if len(chosen) == 1 and not part.inner else _TRIED
-    order = np.lexsort((starts, room.sum(axis=0), -fits))[:most]
+    order = np.lexsort((room.sum(axis=0), -fits))[:most]  # of equal ones the first
     if packing.whole:  # then a domain is of no use that cannot take all of it
         order = order[fits[order] == counts.sum()]
     return [(int(starts[i]), int(stops[i])) for i in order]
@@ -296,6 +304,8 @@ def _tightest(slots: Ints, wanted: int) -> Ints:
 
     Slots are no more than what is wanted, so that they can be counted.
     """
+    if slots.size <= _FEWEST:
+        return _tightest_of_few(slots.tolist(), wanted)
     counts = np.bincount(slots, minlength=wanted + 1)
     most = int(np.searchsorted(np.cumsum(counts * np.arange(wanted + 1)), wanted))
     fewer = np.zeros(0, dtype=np.int64)
@@ -306,6 +316,17 @@ def _tightest(slots: Ints, wanted: int) -> Ints:
         return fewer  # and there are no others
     rest = wanted - int(slots[fewer].sum())
     return np.concatenate([fewer, np.flatnonzero(slots == most)[: -(-rest // most)]])
+
+
+def _tightest_of_few(slots: list[int], wanted: int) -> Ints:
+    """The same where there are so few rows that it is quicker told one by one."""
+    order = sorted([row for row, fit in enumerate(slots) if fit], key=slots.__getitem__)
+    found = 0
+    for i, row in enumerate(order):
+        found += slots[row]
+        if found >= wanted:
+            del order[i + 1 :]
+    return np.array(order, dtype=np.int64)
 
 
 def _weight(survey: Survey, chosen: Iterable[int]) -> tuple[int, ...]:

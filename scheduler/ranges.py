@@ -56,6 +56,11 @@ class Ranges:
         """Give a domain's run of positions."""
         return int(self.starts[domain]), int(self.stops[domain])
 
+    def inside(self, run: tuple[int, int]) -> Ints:
+        """List the domains that lie in a run of positions; they come in the order of these."""
+        first = int(self.starts.searchsorted(run[0]))
+        return np.arange(first, max(first, int(self.stops.searchsorted(run[1], side="right"))))
+
     def holds(self, positions: Sequence[int]) -> Bools:
         """Tell which domains hold all of these."""
         found = np.ones(self.starts.size, dtype=np.bool_)

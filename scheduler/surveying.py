@@ -5,7 +5,7 @@ All arrays run over positions of the gang's topology, in which every domain is a
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 import numpy as np
@@ -200,8 +200,7 @@ class Survey:
 
     def domains(self, level: str) -> Ranges:
         """Give the domains of a level that is known to be there."""
-        found = self.ranges(level)
-        if found is None:
+        if (found := self.ranges(level)) is None:
             raise KeyError(level)
         return found
 
@@ -385,6 +384,7 @@ def _key_text(key: Hashable) -> str:
             return "nodes without such a pod"
 
 
+@lru_cache(maxsize=1024)
 def bold(constraints: Constraints) -> Constraints:
     """Give the same constraints of pods that put up with cordons."""
     return replace(constraints, tolerations=(*constraints.tolerations, _ANY_CORDON))

@@ -42,8 +42,9 @@ def times(board: Board, counts: Counts, depth: int, among: Bools | None = None) 
         starts = np.cumsum(sizes) - sizes
         if not starts.size:
             return None
+    usable: dict[tuple[int, ...], Bools] = {}
     for at in range(board.room.resources):
-        counted = _counted(board, counts, at, near)
+        counted = _counted(board, counts, at, near, usable)
         if counted is None:
             continue
         worths = np.array(list(_worths(counted.amounts, counted.levels)), dtype=np.int64)
@@ -69,8 +70,13 @@ class _Counted:
     most: int
 
 
-def _counted(board: Board, counts: Counts, at: int, near: Ints | None) -> _Counted | None:
-    """Count one resource at the positions near, or give None where a sum tells as much."""
+def _counted(
+    board: Board, counts: Counts, at: int, near: Ints | None, known: dict[tuple[int, ...], Bools]
+) -> _Counted | None:
+    """Count one resource at the positions near, or give None where a sum tells as much.
+
+    Where any of some kinds may go is `known` by these, as most resources are asked for by the same.
+    """
     asking = [
         (kind, amount, count)
         for kind, count in counts
@@ -80,10 +86,12 @@ def _counted(board: Board, counts: Counts, at: int, near: Ints | None) -> _Count
     if len(asking) < 2:
         return None  # one kind is bounded by its own sums
     there = board.totals.values[:, at]
-    slots = [board.columns[kind].values for kind, _, _ in asking]
     if near is not None:
-        there, slots = there[near], [each[near] for each in slots]
-    usable = np.any([each > 0 for each in slots], axis=0)
+        there = there[near]
+    kinds = tuple([kind for kind, _, _ in asking])
+    usable = known.get(kinds)
+    if usable is None:
+        usable = known[kinds] = _usable(board, kinds, near)
     if not (usable & (there < _WASTE * max(amount for _, amount, _ in asking))).any():
         return None
     free = np.where(usable, there, 0)
@@ -102,6 +110,15 @@ def _counted(board: Board, counts: Counts, at: int, near: Ints | None) -> _Count
         levels[often[levels] > 0].tolist(),
         len(often) - 1,
     )
+
+
+def _usable(board: Board, kinds: Sequence[int], near: Ints | None) -> Bools:
+    """Tell at which positions, or which of those near, there is room for a pod of any kind."""
+    first, *others = kinds
+    found: Bools = board.columns[first].values > 0
+    for kind in others:
+        found |= board.columns[kind].values > 0
+    return found if near is None else found[near]
 
 
 def _worths(amounts: Sequence[int], levels: Sequence[int]) -> Iterator[list[int]]:

@@ -69,8 +69,8 @@ def _decided(
     if best is None:
         return None
     found = dealt(best.tree, where, best.put)
-    order = {(want.clique, want.index): i for i, want in enumerate(request.minimum)}
-    found.sort(key=lambda each: order[each[0].clique, each[0].index])
+    order = {id(want): i for i, want in enumerate(request.minimum)}
+    found.sort(key=lambda each: order[id(each[0])])
     totals = room.totals(where)
     room.spend(_spent(best, where))
     room.seat(mates.seats(found))
