@@ -8,7 +8,7 @@ from policies.cel import kinds, operators
 from policies.cel.grammar import Name, Node, Select
 from policies.cel.kinds import BOOL, STRING, Kind, ListOf, MapOf
 from policies.cel.running import ExpressionError, Frame, Run, charge
-from policies.cel.scope import Built, Scope
+from policies.cel.scope import Built, Every, Scope
 from policies.cel.tokens import BadExpressionError
 
 NAMES: Final = frozenset({"all", "exists", "exists_one", "filter", "map"})
@@ -47,16 +47,23 @@ def macro(name: str, over: Built, arguments: Sequence[Node], scope: Scope, build
     if not isinstance(variable, Name):
         raise BadExpressionError(f"the first that {name}() takes is a name", variable.at)
     inside, slot = scope.within(variable.name, of)
+    slots = scope.slots
+    around, slots.used = slots.used, set()
     parts = [build(node, inside) for node in asked]
+    alone, slots.used = slots.used <= {variable.name}, around | slots.used
     for part in parts[:1] if len(parts) == 2 or name != "map" else ():
         part.must_be(BOOL, f"what {name}() asks of each")
     each = 1 + sum(part.size for part in parts)
     kind, run = _WAYS[name](_Pass(cast("_List", over.run), of, slot, each), parts)
+    every: Every | None = None
+    if name == "all" and alone and over.read is not None and over.slot is not None:
+        every = Every(over.slot, cast("_Lists", over.read), slot, parts[0].run, each)
     # The steps through the list are charged when it is known how long it is.
-    return Built(kind, run, over.size + 1, over.at)
+    return Built(kind, run, over.size + 1, over.at, every=every)
 
 
 _List = Callable[[Frame], list[object]]
+_Lists = Callable[[object], list[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,8 @@ def _quantified(*, decided: bool) -> _Way:
 
         def run(frame: Frame) -> object:
             found = over(frame)
+            if not found:
+                return not decided
             charge(frame, len(found) * each)
             error: ExpressionError | None = None
             for item in found:

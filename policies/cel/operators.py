@@ -275,6 +275,10 @@ def field(of: Built, name: str, at: int) -> Built:
 
     lists = cast("Callable[[object], list[object]]", read)
 
+    if slot is not None and of.read is None:
+        run = _listing(lists, slot)
+        return Built(found.kind, run, of.size + 1, at, slot=slot, read=read)
+
     def counted(frame: Frame) -> object:
         many = lists(holder(frame))
         if len(many) > CHARACTERS:
@@ -282,6 +286,18 @@ def field(of: Built, name: str, at: int) -> Built:
         return many
 
     return Built(found.kind, counted, of.size + 1, at)
+
+
+def _listing(lists: Callable[[object], list[object]], slot: int) -> Run:
+    """Read a list of a variable itself, as most expressions do."""
+
+    def run(frame: Frame) -> object:
+        many = lists(frame[slot])
+        if len(many) > CHARACTERS:
+            charge(frame, len(many))
+        return many
+
+    return run
 
 
 def _reading(read: Callable[[object], object], slot: int) -> Run:

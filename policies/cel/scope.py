@@ -9,6 +9,20 @@ from policies.cel.tokens import BadExpressionError
 
 
 @dataclass(frozen=True, slots=True)
+class Every:
+    """What `x.list.all(each, …)` asks, if of `each` alone: then of many x it is asked at once."""
+
+    slot: int
+    """Where x is."""
+    lists: Callable[[object], list[object]]
+    inner: int
+    """Where each entry is put."""
+    asked: Run
+    steps: int
+    """What it costs to ask of one entry."""
+
+
+@dataclass(frozen=True, slots=True)
 class Built:
     """A part that can be run: what it gives, how, and how many steps it takes by itself."""
 
@@ -22,6 +36,7 @@ class Built:
     """Where the variable is that it gives, or that it reads."""
     read: Callable[[object], object] | None = None
     """How it reads that variable; None where it gives the variable itself."""
+    every: Every | None = None
 
     def must_be(self, kind: Kind, what: str) -> None:
         """Refuse another kind; raises BadExpressionError."""
