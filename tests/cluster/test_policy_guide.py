@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from api import names
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from kube.client import Client
 from tests.repo import checkout
 from tests.support import policies
@@ -70,7 +70,7 @@ class Desk:
 
 @pytest.fixture
 def desk(installed: Installed, tmp_path: Path) -> Iterator[Desk]:
-    """An engineer with a kubeconfig, and somebody of another team who may write sets."""
+    """An engineer with a kubeconfig, and somebody of another team with the rights to try."""
     lab = installed.lab
     here = os.pathsep.join([str(Path(sys.executable).parent), str(lab.binaries["kubectl"].parent)])
     environment = {
@@ -85,7 +85,7 @@ def desk(installed: Installed, tmp_path: Path) -> Iterator[Desk]:
         space = namespace(client, f"chat-{secrets.token_hex(4)}")
         name = runner.run(space.__aenter__())
         try:
-            runner.run(_may_write_sets(client, name))
+            runner.run(_may_write_and_make(client, name))
             yield Desk(tmp_path, name, environment)
         finally:
             runner.run(policies.take_back(client))
@@ -93,11 +93,12 @@ def desk(installed: Installed, tmp_path: Path) -> Iterator[Desk]:
             runner.run(client.__aexit__(None, None, None))
 
 
-async def _may_write_sets(client: Client, space: str) -> None:
-    rule: JsonObject = {
-        "apiGroups": ["grove.io"], "resources": ["podcliquesets"], "verbs": ["create"],
-    }  # fmt: skip
-    await client.create(ROLES, {"metadata": {"name": "writers"}, "rules": [rule]}, space)
+async def _may_write_and_make(client: Client, space: str) -> None:
+    rules: list[Json] = [
+        {"apiGroups": ["grove.io"], "resources": ["podcliquesets"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
+    ]
+    await client.create(ROLES, {"metadata": {"name": "writers"}, "rules": rules}, space)
     binding: JsonObject = {
         "metadata": {"name": "writers"},
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "writers"},

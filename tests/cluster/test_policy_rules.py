@@ -23,7 +23,7 @@ from tests.support.living import connect, namespace
 from tests.support.ruled import ANNA, BERTA, MODES, OF_PODS, OF_SETS, SUBMITTERS, Breaks
 from tests.support.tenants import RBAC, ROLEBINDINGS, ROLES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 
 TRIES: Final = 200
 
