@@ -55,6 +55,7 @@ from scheduler.answers import NoFit
 _log = logging.getLogger(__name__)
 
 LIFTS_AT_ONCE: Final = 16
+EACH_OTHER: Final = 0.002  # seconds that a gang in a crowd rests for each other one
 # Beside the time that a pod needs to be bound, so that it is not written anew for each few of them.
 SPARE_SECONDS: Final = 15.0
 
@@ -79,7 +80,7 @@ class Reconciler:
         self._pods, self._gangs = caches.pods, caches.gangs
         self._reservations = caches.reservations
         self._fenced = fenced
-        self._rests = Rests(self.queue, clock)
+        self._rests = Rests(self.queue, clock, EACH_OTHER)
         self.world = World(caches, self._rests.wake, self._try_refused_again)
         self.window = Window(clock, self.queue.add)
         self._pods.subscribe(self._on_pod)

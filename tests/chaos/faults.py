@@ -197,8 +197,26 @@ async def _remove(scene: Scene, name: str) -> Deed:
 
     async def undo(there: Scene) -> None:
         await there.insist(lambda: client.create(NODES, body))
+        await _end_pods(there, name)
 
     return undo
+
+
+async def _end_pods(scene: Scene, node: str) -> None:
+    """End pods that were told to while their node was away, as its kubelet would.
+
+    The lab's stand-in for kubelets never looks at those again: their sets would hang for ever.
+    """
+    client, space = scene.stage.client, scene.space
+    told: list[str] = []
+
+    async def look() -> None:
+        found = await client.list_pages(PODS, _Labelled, space, fields=f"spec.nodeName={node}")
+        told[:] = [each.metadata.name for each in found.items if each.metadata.deletion_timestamp]
+
+    await scene.insist(look)
+    for name in told:
+        await scene.insist(partial(client.delete, PODS, name, space, AT_ONCE))
 
 
 async def rack_down(scene: Scene) -> None:
@@ -301,9 +319,10 @@ FAULTS: Final[dict[str, Deed]] = {
 }  # fmt: skip
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, rename="camel"):
     name: str
     labels: dict[str, str] = {}
+    deletion_timestamp: str = ""
 
 
 class _Labelled(msgspec.Struct):
