@@ -10,7 +10,6 @@ from scheduler.cells import Layout
 from scheduler.topology import Bools, Ints
 
 _MOST_MASKS: Final = 64
-_FEW: Final = 16  # positions that are better added one by one
 
 
 @dataclass(eq=False)
@@ -25,22 +24,8 @@ class Column:
         """Change values and their sums; positions must differ."""
         more = values - self.values[positions]
         self.values[positions] = values
-        if len(positions) > _FEW:
-            for cells, sums in zip(where.depths, self.sums, strict=True):
-                np.add.at(sums, cells.at[positions], more)
-            return
-        at, by_cell = where.depths[-1].at_list, dict[int, Ints]()
-        for position, each in zip(positions.tolist(), more, strict=True):
-            cell = at[position]
-            by_cell[cell] = by_cell[cell] + each if cell in by_cell else each
-        for depth in range(where.deepest, -1, -1):
-            sums, above = self.sums[depth], dict[int, Ints]()
-            parent = where.depths[depth].parent
-            for cell, each in by_cell.items():
-                sums[cell] += each
-                up = parent.item(cell)
-                above[up] = above[up] + each if up in above else each
-            by_cell = above
+        for cells, sums in zip(where.depths, self.sums, strict=True):
+            np.add.at(sums, cells.at[positions], more)
 
     def renew(self, where: Layout, positions: Ints, values: Ints) -> None:
         """Change values and sum all up again; a position may come twice with the same value."""

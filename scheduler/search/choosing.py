@@ -124,11 +124,25 @@ def candidates(
         keys.append(-pull.near(depth, where)[found])
     if depth < where.deepest or pull.own is not None:
         keys.append(-promise)
-    order = np.lexsort(keys)[:most]
+    order = _first(keys, most)
     return [
         Candidate(cell, best)
         for cell, best in zip(found[order].tolist(), promise[order].tolist(), strict=True)
     ]
+
+
+def _first(keys: list[Ints], most: int | None) -> Ints:
+    """Sort by these keys, the last one counting most, and give so many; of equal ones the first."""
+    among: Ints | None = None
+    while most is not None and len(keys) > 1:
+        # As a rule enough of them are equal by what counts most, and the others need no place.
+        best = np.flatnonzero(keys[-1] == keys[-1].min())
+        if best.size < most:
+            break
+        among = best if among is None else among[best]
+        keys = [key[best] for key in keys[:-1]]
+    order: Ints = np.lexsort(keys)[:most]
+    return order if among is None else among[order]
 
 
 def _broken(board: Board, depth: int, devices: int) -> Ints:

@@ -3,7 +3,7 @@
 This finds most of what there is to find, at a cost of about one step for each node used.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import mul
 from typing import TypeAlias
@@ -37,19 +37,24 @@ class Filler:
         pull: Pull,
         shaken: Shaken | None = None,
         *,
-        closely: Closely,
+        closely: Callable[[], Closely],
         exactly: bool = False,
     ) -> None:
         self._board = board
         self._order = order
         self._pull = pull
         self._shaken = shaken
-        self._closely = closely
+        self._closer = closely
         self._exactly = exactly
         self._failed: set[int] = set()  # parts, in domains of their depth
         self.futile = False  # whether some part fits nowhere
         self._sizes = [kind.size for kind in board.kinds]
         self._demand = board.demand
+
+    @cached_property
+    def _closely(self) -> Closely:
+        """Made only where it is asked, which seldom is."""
+        return self._closer()
 
     @cached_property
     def _weights(self) -> Ints:

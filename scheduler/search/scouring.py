@@ -89,7 +89,7 @@ class Scour(Generic[Found]):
         return any((root, each.cell) not in self._excluded for each in self._candidates(root))
 
     def _filled(self, order: Sequence[int], depths: Iterable[int]) -> Found | None:
-        filler = Filler(self._board, order, self._pull, closely=self._closely, exactly=True)
+        filler = Filler(self._board, order, self._pull, closely=lambda: self._closely, exactly=True)
         failed: set[int] = set()
         for depth in depths:
             for each in self._candidates(depth):
@@ -135,7 +135,7 @@ class Scour(Generic[Found]):
             order = np.argsort(-np.array(sizes) * shaken.random(len(sizes)), kind="stable")
             filler = Filler(
                 self._board, order.tolist(), self._pull, shaken,
-                closely=self._closely, exactly=seed % 2 > 0,
+                closely=lambda: self._closely, exactly=seed % 2 > 0,
             )  # fmt: skip
             piecewise = seed < _EARLY or seed % _TOP_DOWN > 0
             for depth in self._depths():

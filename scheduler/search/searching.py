@@ -77,7 +77,7 @@ class Search:
             return None
         best: Found | None = None
         for order in self._orders():
-            filler = Filler(self._board, order, self._question.pull, closely=self._closely)
+            filler = Filler(self._board, order, self._question.pull, closely=lambda: self._closely)
             best = self._greedy(filler)
             self.futile |= filler.futile
             if best is not None or not self._thorough or self.hopeless():
