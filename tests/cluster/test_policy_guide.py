@@ -25,7 +25,7 @@ from tests.support.installed import Installed
 from tests.support.living import connect, engine_set, namespace
 from tests.support.tenants import RBAC, ROLEBINDINGS, ROLES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 
 GUIDE: Final = (checkout.ROOT / "docs" / "policy.md").read_text(encoding="utf-8")
 SECTION: Final = GUIDE.partition("## Queues for teams, in ten minutes")[2].partition("\n## ")[0]
