@@ -5,7 +5,8 @@ This is no search: it serves explanations, which need a number and a proof, not 
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -159,10 +160,41 @@ def whole(survey: Survey, root: Part, name: str, where: Bools) -> Attempt | None
     for ranges, domain in ranked:
         forced = _forced(survey, root, name, ranges.run(domain))
         if forced is not None:
+            if _known_hopeless(survey, root, where, forced):
+                return None
             packing = _packed(survey, root, where, forced, whole=True)
             if not packing.missing:
                 return Attempt(part, ranges, domain, packing)
+            _learn(survey, root, where, forced, packing)
     return None
+
+
+_Alone: TypeAlias = tuple[int, Part, Run]
+"""A part within a run, and by its identity the mask of where it may go."""
+
+_hopeless: WeakKeyDictionary[Survey, set[_Alone]] = WeakKeyDictionary()
+
+
+def _known_hopeless(survey: Survey, root: Part, where: Bools, forced: dict[str, Run]) -> bool:
+    """Whether a part that may go anywhere in the gang's run is known not to fit there alone."""
+    known = _hopeless.get(survey)
+    if not known:
+        return False
+    run = forced[root.name]
+    return any((id(where), each, run) in known for each in root.inner if each.name not in forced)
+
+
+def _learn(
+    survey: Survey, root: Part, where: Bools, forced: dict[str, Run], packing: Packing
+) -> None:
+    """See whether who was left out fits alone; if not it need not be tried beside others again."""
+    run, out = forced[root.name], {each.shape for each in packing.out}
+    for part in root.inner:
+        if part.name in forced or out.isdisjoint(part.shapes):
+            continue
+        by_itself = replace(root, shapes=part.shapes, inner=(part,))
+        if _packed(survey, by_itself, where, {root.name: run}, whole=True).missing:
+            _hopeless.setdefault(survey, set()).add((id(where), part, run))
 
 
 def _ranked(
