@@ -120,13 +120,17 @@ def linked_set(name: str) -> JsonObject:
         "spec": {
             "replicas": 1,
             "template": {
-                "resourceClaimTemplates": [{"name": "fast", "templateSpec": template()}],
+                "resourceClaimTemplates": [
+                    {"name": "fast", "templateSpec": template()},
+                    {"name": "near", "templateSpec": template()},
+                ],
                 "resourceSharing": [
                     one("fast", "AllReplicas"),
                     one(
                         "stored", "PerReplica",
                         filter={"childScalingGroupNames": ["model"]},
                     ),
+                    one("near", "PerReplica", filter={"childCliqueNames": ["router"]}),
                 ],
                 "cliques": [
                     clique("router", 1),
@@ -202,7 +206,8 @@ async def test_claims_of_three_levels_are_made_used_scaled_and_removed(
         await client.create(CLAIM_TEMPLATES, stored, space)
         await cluster.running("linked")
 
-        first = ["linked-all-fast", "linked-0-stored", *of_copy(0, 0), *of_copy(0, 1)]
+        ours = ["linked-0-near", "linked-0-stored"]
+        first = ["linked-all-fast", *ours, *of_copy(0, 0), *of_copy(0, 1)]
         made = await there(client, RESOURCE_CLAIMS, space)
         assert sorted(made) == sorted(first)
         used = {
@@ -213,7 +218,7 @@ async def test_claims_of_three_levels_are_made_used_scaled_and_removed(
             for pod in (await there(client, PODS, space)).values()
             if isinstance(labels := metadata(pod)["labels"], dict)
         }
-        assert used["linked-0-router", "0"] == ["linked-all-fast"]
+        assert used["linked-0-router", "0"] == ["linked-all-fast", "linked-0-near"]
         assert used["linked-0-model-1-leader", "0"] == [
             "linked-all-fast", "linked-0-stored", "linked-0-model-1-fast",
         ]  # fmt: skip
@@ -222,7 +227,7 @@ async def test_claims_of_three_levels_are_made_used_scaled_and_removed(
         ]  # fmt: skip
 
         # Each copy and each replica brings claims of its own, which go with it.
-        more = ["linked-1-stored", *of_copy(0, 2), *of_copy(1, 0), *of_copy(1, 1)]
+        more = ["linked-1-near", "linked-1-stored", *of_copy(0, 2), *of_copy(1, 0), *of_copy(1, 1)]
         scale(kubectl, 3, 2)
         await until_left(cluster, RESOURCE_CLAIMS, "claims of what came", *first, *more)
         await cluster.running("linked", gangs=3)
@@ -245,8 +250,15 @@ async def nvlink(installed: Installed, person: Client) -> AsyncIterator[None]:
     await person.delete(DEFINITIONS, COMPUTE_DOMAINS.full_name)
 
 
+def of_nvlink(group: str) -> JsonObject:
+    return {"grove.io/mnnvl-group": group}
+
+
 def gpu_set(name: str, replicas: int) -> JsonObject:
-    def clique(role: str, resources: JsonObject) -> JsonObject:
+    """An engine in the set's NVLink group, and cliques with one of their own or of their group."""
+    gpu: JsonObject = {"limits": {"nvidia.com/gpu": "1"}}
+
+    def clique(role: str, resources: JsonObject, **annotations: JsonObject) -> JsonObject:
         pod: JsonObject = {
             "containers": [
                 {"name": role, "image": "registry.example/it:1", "resources": resources}
@@ -254,19 +266,29 @@ def gpu_set(name: str, replicas: int) -> JsonObject:
             "terminationGracePeriodSeconds": 1,
         }
         spec: JsonObject = {"roleName": role, "replicas": 1, "minAvailable": 1, "podSpec": pod}
-        return {"name": role, "spec": spec}
+        return {"name": role, "spec": spec, **annotations}
 
     return {
         "apiVersion": "grove.io/v1alpha1",
         "kind": "PodCliqueSet",
-        "metadata": {"name": name, "annotations": {"grove.io/mnnvl-group": "nv"}},
+        "metadata": {"name": name, "annotations": of_nvlink("nv")},
         "spec": {
             "replicas": replicas,
             "template": {
                 "cliques": [
                     clique("router", {}),
-                    clique("engine", {"limits": {"nvidia.com/gpu": "1"}}),
-                ]
+                    clique("engine", gpu),
+                    clique("draft", gpu, annotations=of_nvlink("own")),
+                    clique("expert", gpu),
+                    clique("apart", gpu, annotations=of_nvlink("none")),
+                ],
+                "podCliqueScalingGroups": [
+                    {
+                        "name": "pool",
+                        "cliqueNames": ["expert"],
+                        "annotations": of_nvlink("pool"),
+                    }
+                ],
             },
         },
     }
@@ -288,41 +310,52 @@ async def test_each_replica_has_a_compute_domain_as_long_as_it_has_pods(
     space = "kube-system"
     system = Cluster(cluster.client, space)
     person = Kubectl(kubectl.binary, kubectl.kubeconfig, space)
-    for replica in range(2):
-        person.apply(as_the_driver_makes(f"wide-{replica}-nv"))
+    every = [f"wide-{replica}-{group}" for replica in range(2) for group in ("nv", "own", "pool")]
+    for domain in every:
+        person.apply(as_the_driver_makes(domain))
     person.apply(gpu_set("wide", 2))
     try:
 
         async def attempt() -> dict[str, JsonObject] | None:
             found = await there(system.client, COMPUTE_DOMAINS, space)
-            return found if len(found) == 2 else None
+            return found if len(found) == len(every) else None
 
-        domains = await system.until(attempt, "two domains")
-        assert sorted(domains) == ["wide-0-nv", "wide-1-nv"]
+        domains = await system.until(attempt, "all domains")
+        assert sorted(domains) == every
         assert metadata(domains["wide-1-nv"])["finalizers"] == ["grove.io/computedomain-finalizer"]
         assert domains["wide-1-nv"]["spec"] == {
             "numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "wide-1-nv"}},
         }  # fmt: skip
-        await system.pods("wide", 4)
+        await system.pods("wide", 10)
         pods = await system.client.raw_get(
-            f"{PODS.path(space)}?labelSelector=grove.io/podclique%3Dwide-1-engine"
+            f"{PODS.path(space)}?labelSelector=grove.io/podcliqueset-replica-index%3D1"
         )
-        (engine,) = msgspec.json.decode(pods)["items"]
-        assert engine["spec"]["resourceClaims"] == [
-            {"name": "mnnvl-claim", "resourceClaimTemplateName": "wide-1-nv"}
-        ]
-        assert engine["spec"]["containers"][0]["resources"]["claims"] == [{"name": "mnnvl-claim"}]
+        used = {
+            pod["metadata"]["labels"]["grove.io/podclique"]: pod["spec"]
+            for pod in msgspec.json.decode(pods)["items"]
+        }
+        for role, domain in (
+            ("engine", "wide-1-nv"), ("draft", "wide-1-own"), ("pool-0-expert", "wide-1-pool")
+        ):  # fmt: skip
+            spec = used[f"wide-1-{role}"]
+            assert spec["resourceClaims"] == [
+                {"name": "mnnvl-claim", "resourceClaimTemplateName": domain}
+            ]
+            (container,) = spec["containers"]
+            assert container["resources"]["claims"] == [{"name": "mnnvl-claim"}]
+        for role in ("router", "apart"):
+            assert "resourceClaims" not in used[f"wide-1-{role}"]
 
         person.run("scale", "pcs", "wide", "--replicas", "1", check=True)
-        await until_left(system, COMPUTE_DOMAINS, "the second domain gone", "wide-0-nv")
+        await until_left(system, COMPUTE_DOMAINS, "the second domains gone", *every[:3])
         left = await system.client.list_pages(
             PODS, Pod, space, labels="grove.io/podcliqueset-replica-index=1"
         )
         assert left.items == [], "its domain went before its pods"
     finally:
         person.delete("wide")
-        for replica in range(2):
-            await system.client.delete(CLAIM_TEMPLATES, f"wide-{replica}-nv", space)
+        for domain in every:
+            await system.client.delete(CLAIM_TEMPLATES, domain, space)
     await until_left(system, COMPUTE_DOMAINS, "all domains gone")
 
     async def set_is_gone() -> bool | None:
