@@ -189,11 +189,14 @@ def _learn(
 ) -> None:
     """See whether who was left out fits alone; if not it need not be tried beside others again."""
     run, out = forced[root.name], {each.shape for each in packing.out}
+    first = not packing.placed.any()  # then it was alone already
+    if not first and len(forced) == 1:
+        return  # little else will be tried
     for part in root.inner:
         if part.name in forced or out.isdisjoint(part.shapes):
             continue
         by_itself = replace(root, shapes=part.shapes, inner=(part,))
-        if _packed(survey, by_itself, where, {root.name: run}, whole=True).missing:
+        if first or _packed(survey, by_itself, where, {root.name: run}, whole=True).missing:
             _hopeless.setdefault(survey, set()).add((id(where), part, run))
 
 
