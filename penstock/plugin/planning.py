@@ -1,4 +1,4 @@
-"""`penstock plan`: where what is in files would go, or why not, before it is submitted. Pure.
+"""`penstock plan`: where what is in files would go, or why not, before it is submitted.
 
 The files are unfolded into what would be stored, put beside what the cluster has, and placed in
 memory by the same steps as `gangs` takes. Nothing is written.

@@ -1,4 +1,4 @@
-"""`penstock what-if`: who would move, starve or get in, if the cluster were another. Pure.
+"""`penstock what-if`: who would move, starve or get in, if the cluster were another.
 
 The cluster as it was read is changed, and gangs are placed into both as `gangs` would place them.
 Pods of gangs that lose their node are made anew, gated, as their controllers would do it.

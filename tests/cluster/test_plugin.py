@@ -21,7 +21,16 @@ from kube.errors import Forbidden
 from kube.resources import ROLE_BINDINGS, SERVICEACCOUNTS, Resource
 from penstock.ending import AskedWronglyError
 from penstock.lab import kubeconfigs, tokens
-from penstock.plugin import explaining, planning, showing_sets
+from penstock.plugin import (
+    explaining,
+    keeping,
+    planning,
+    queueing,
+    showing_sets,
+    status,
+    supposing,
+    topology,
+)
 from penstock.plugin.scenes import VIEWER, Scene, scene
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, connect, engine_set
@@ -129,6 +138,29 @@ async def test_a_set_is_placed_where_plan_has_said_it_would_be(
     await cluster.running("chat")
     (booked,) = await cluster.reservations()
     assert {f"{name}{slot.index}": slot.node for name, slot, _ in booked.slots()} == planned
+
+
+async def test_every_question_is_answered_of_a_real_cluster(
+    cluster: Cluster, kubectl: Kubectl, reader: Reader
+) -> None:
+    nodes = await cluster.label_nodes("asked-test", count=2)
+    kubectl.apply(engine_set("chat", pods=2, gpus=8, selector="asked-test"))
+    await cluster.running("chat")
+    found, space = await reader.scene(), cluster.namespace
+    drained = await supposing.report(found, space, drain=nodes[:1])
+    assert drained.code == planning.WAITS
+    starving = [each["name"] for each in _objects(drained.data["starves"])]
+    assert starving == ["chat-0"], "there is no other node for it"
+    deleted = await supposing.report(found, space, delete="chat")
+    assert [each["name"] for each in _objects(deleted.data["gone"])] == ["chat-0"]
+    picture = await topology.report(found, space)
+    used = {str(each["name"]): each["used"] for each in _objects(picture.data["nodes"])}
+    assert [used[node] for node in nodes] == [8, 8]
+    ledger = await keeping.report(found, space, everywhere=False, ledger=True)
+    assert [each["gang"] for each in _objects(ledger.data["ledger"])] == ["chat-0"]
+    here = await status.report(found, space, everywhere=False)
+    assert here.data["waiting"] == []
+    assert (await queueing.report(found, space)).data["queues"]
 
 
 def _objects(found: Json) -> list[JsonObject]:
