@@ -344,7 +344,7 @@ def _short_without(view: GangView, waiting: Mapping[str, int]) -> bool:
 def _missing(view: GangView) -> Wait | None:
     """Say which pods must come about before the gang is whole."""
     short = lacking.short(view)
-    if short or not view.gang.initialized:
+    if short or not (view.gang.initialized or view.is_made):
         return Wait(names.REASON_WAITING_FOR_PODS, short)
     return None
 

@@ -94,6 +94,15 @@ class GangView:
         """List the members of one clique, by index."""
         return [member for member in self.members if member.slot[0] == name]
 
+    @property
+    def is_made(self) -> bool:
+        """Whether all pods are there that the gang of a set refers to, as it does from the start.
+
+        Of other gangs, who makes them says it: theirs come to be referred to one by one.
+        """
+        referred = sum(1 for _ in self.gang.references())
+        return bool(self.cliques) and 0 < referred == len(self.members)
+
     def size_of(self, name: str) -> int:
         """How many pods the gang refers to in a clique."""
         groups = self.gang.spec.pod_groups

@@ -1,5 +1,6 @@
 """A gang needs one thing at a time, and nothing is lifted that is not wholly reserved."""
 
+import dataclasses
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -39,9 +40,17 @@ def test_a_gang_waits_until_every_clique_has_its_minimum_of_pods() -> None:
 
 def test_a_gang_waits_until_its_maker_says_it_is_complete() -> None:
     unfinished = gang({"a": (2, 2), "b": (1, 2)}, initialized=False)
-    step = next_step(view(unfinished, PODS), NOW)
+    step = next_step(view(unfinished, PODS[:-1]), NOW)
     assert isinstance(step, Wait)
     assert step.reason == names.REASON_WAITING_FOR_PODS
+
+
+def test_a_gang_whose_pods_are_all_there_waits_for_nobody_to_say_so() -> None:
+    unfinished = gang({"a": (2, 2), "b": (1, 2)}, initialized=False)
+    seen = view(unfinished, PODS)
+    assert isinstance(next_step(seen, NOW), Place)
+    # Of one that is not made for a set nobody knows how many are still to be referred to.
+    assert isinstance(next_step(dataclasses.replace(seen, cliques={}), NOW), Wait)
 
 
 def test_a_scaled_gang_waits_for_its_base() -> None:
