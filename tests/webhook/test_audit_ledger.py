@@ -3,6 +3,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -199,26 +200,30 @@ def test_a_disk_that_is_full_from_the_start_is_written_when_there_is_room(tmp_pa
     assert missed[0].lines >= 5
 
 
-@pytest.fixture
+@contextmanager
 def small_files() -> Iterator[int]:
-    """Have the kernel refuse to let files grow beyond a page, as a full disk does."""
+    """Have the kernel refuse to let files grow beyond a page, as a full disk does.
+
+    Not for longer than it takes: this process may write what it tells of tests into a file.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    yield 4096
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    signal.signal(signal.SIGXFSZ, handler)
+    try:
+        yield 4096
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_a_write_that_the_kernel_refuses_half_way_leaves_whole_lines(
-    tmp_path: Path, small_files: int
-) -> None:
+def test_a_write_that_the_kernel_refuses_half_way_leaves_whole_lines(tmp_path: Path) -> None:
     log = ledger(tmp_path, room=Room(1 << 20, 4 << 20))
-    missed = sum(log.append([record(number)]) for number in range(30))
+    with small_files() as limit:
+        missed = sum(log.append([record(number)]) for number in range(30))
     assert missed > 0
     (segment,) = text_in(tmp_path)
     assert segment.text.endswith(b"\n")
-    assert len(segment.text) <= small_files
+    assert len(segment.text) <= limit
     assert checked(tmp_path).is_whole
 
 
