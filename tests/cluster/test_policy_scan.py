@@ -50,6 +50,11 @@ async def reports(person: Client) -> AsyncIterator[None]:
     finally:
         for kind in KINDS:
             await person.delete(DEFINITIONS, kind.full_name)
+        # Who needs them next makes them anew, which those that still go are in the way of.
+        async with asyncio.timeout(PATIENCE):
+            for kind in KINDS:
+                while await read(person, DEFINITIONS.path(None, kind.full_name)):
+                    await asyncio.sleep(0.1)
 
 
 async def read(person: Client, path: str) -> JsonObject | None:
