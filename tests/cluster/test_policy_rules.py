@@ -129,7 +129,9 @@ def test_who_keeps_to_all_rules_is_let_in_in_every_mode(place: Place, mode: str)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("rule", "breaks"), OF_SETS, ids=[rule for rule, _ in OF_SETS])
+@pytest.mark.parametrize(
+    ("rule", "breaks"), OF_SETS, ids=[f"{rule}-{each.__name__}" for rule, each in OF_SETS]
+)
 def test_a_set_that_breaks_a_rule(place: Place, rule: str, breaks: Breaks, mode: str) -> None:
     body = ruled.plain(mode)
     breaks(body)
@@ -137,7 +139,9 @@ def test_a_set_that_breaks_a_rule(place: Place, rule: str, breaks: Breaks, mode:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("rule", "breaks"), OF_PODS, ids=[rule for rule, _ in OF_PODS])
+@pytest.mark.parametrize(
+    ("rule", "breaks"), OF_PODS, ids=[f"{rule}-{each.__name__}" for rule, each in OF_PODS]
+)
 def test_a_plain_pod_that_breaks_a_rule(place: Place, rule: str, breaks: Breaks, mode: str) -> None:
     body = ruled.gang_pod(mode)
     breaks(body)

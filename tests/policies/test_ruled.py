@@ -35,7 +35,9 @@ def test_who_keeps_to_all_rules_breaks_none(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("rule", "breaks"), OF_SETS, ids=[rule for rule, _ in OF_SETS])
+@pytest.mark.parametrize(
+    ("rule", "breaks"), OF_SETS, ids=[f"{rule}-{each.__name__}" for rule, each in OF_SETS]
+)
 def test_each_rule_for_sets_in_each_mode(rule: str, breaks: Breaks, mode: str) -> None:
     body = ruled.plain(mode)
     breaks(body)
@@ -44,7 +46,9 @@ def test_each_rule_for_sets_in_each_mode(rule: str, breaks: Breaks, mode: str) -
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("rule", "breaks"), OF_PODS, ids=[rule for rule, _ in OF_PODS])
+@pytest.mark.parametrize(
+    ("rule", "breaks"), OF_PODS, ids=[f"{rule}-{each.__name__}" for rule, each in OF_PODS]
+)
 def test_each_rule_for_pods_in_each_mode(rule: str, breaks: Breaks, mode: str) -> None:
     body = ruled.gang_pod(mode)
     breaks(body)

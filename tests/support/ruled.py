@@ -20,7 +20,9 @@ ANOTHER: Final = "ruled-scheduler"
 # What rules ask, each of which the plain set keeps to.
 ASKED: Final[Mapping[str, JsonObject]] = {
     "images": {"images": {"allow": ["registry.example/*"], "deny": ["*:latest"]}},
+    "digests": {"images": {"requireDigest": True}},
     "security": {"podSecurity": "baseline"},
+    "restricted": {"podSecurity": "restricted"},
     "cel-pod": {
         "cel": "pod.containers.all(c, c.cpu.requests <= 64000)",
         "message": "more processors than a node has",
@@ -28,6 +30,11 @@ ASKED: Final[Mapping[str, JsonObject]] = {
     "cel-set": {"cel": "set.labels.size() < 9 && !has(set.labels.forbidden)"},
     "cel-unclear": {"cel": "!has(pod.nodeSelector.odd) || pod.nodeSelector.none == ''"},
 }
+IMAGE: Final = f"registry.example/engine@sha256:{'0' * 64}"
+NOBODY: Final[JsonObject] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+CAREFUL: Final[JsonObject] = {
+    "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}
+}  # fmt: skip
 LIMITS: Final[JsonObject] = {
     "gangs": 2,
     "podsPerGang": {"max": 4},
@@ -77,7 +84,7 @@ def _queue(name: str, space: str, mode: str, limits: JsonObject) -> JsonObject:
         "limits": limits,
         "topology": {"required": "rack", "whenPodsAtLeast": 3},
         "schedulers": ["default-scheduler"],
-        "startup": {"maxEdges": 0},
+        "startup": {"maxCliques": 3, "maxEdges": 2, "maxDepth": 2},
     }
 
 
@@ -88,6 +95,9 @@ def plain(mode: str = "") -> JsonObject:
         "requests": {"cpu": "1"},
         "limits": {"nvidia.com/gpu": "1"},
     }
+    container(body)["image"] = IMAGE
+    container(body)["securityContext"] = {**CAREFUL}
+    pod(body)["securityContext"] = {**NOBODY}
     if mode:
         label(body, names.QUEUE_LABEL, _name(mode))
     return body
@@ -121,15 +131,13 @@ def clique(body: JsonObject) -> JsonObject:
 
 
 def pod(body: JsonObject) -> JsonObject:
-    found = clique(body)["podSpec"]
+    found = clique(body)["podSpec"] if body["kind"] == "PodCliqueSet" else body["spec"]
     assert isinstance(found, dict)
     return found
 
 
 def container(body: JsonObject) -> JsonObject:
-    spec = pod(body) if body.get("kind") == "PodCliqueSet" else body["spec"]
-    assert isinstance(spec, dict)
-    listed = spec["containers"]
+    listed = pod(body)["containers"]
     assert isinstance(listed, list)
     assert isinstance(listed[0], dict)
     return listed[0]
@@ -161,12 +169,29 @@ def of_another_scheduler(body: JsonObject) -> None:
     pod(body)["schedulerName"] = ANOTHER
 
 
+def too_many_in_a_gang(body: JsonObject) -> None:
+    clique(body)["replicas"] = 3
+    _add_cliques(body, {"second": []})
+
+
+def of_too_many_cliques(body: JsonObject) -> None:
+    _add_cliques(body, {"second": [], "third": [], "fourth": []})
+
+
+def of_too_many_dependencies(body: JsonObject) -> None:
+    _add_cliques(body, {"second": ["engine"], "third": ["engine", "second"]})
+
+
 def too_drawn_out(body: JsonObject) -> None:
-    second: JsonObject = {
-        "name": "second",
-        "spec": {**clique(body), "roleName": "second", "startsAfter": ["engine"]},
-    }
-    template(body)["cliques"] = [*cliques(body), second]
+    _add_cliques(body, {"second": ["engine"], "third": ["second"]})
+
+
+def _add_cliques(body: JsonObject, after: Mapping[str, list[Json]]) -> None:
+    more: list[Json] = [
+        {"name": name, "spec": {**clique(body), "roleName": name, "startsAfter": parents}}
+        for name, parents in after.items()
+    ]
+    template(body)["cliques"] = [*cliques(body), *more]
     template(body)["cliqueStartupType"] = "CliqueStartupTypeExplicit"
 
 
@@ -174,8 +199,20 @@ def of_a_strange_image(body: JsonObject) -> None:
     container(body)["image"] = "elsewhere.example/engine:1.0"
 
 
+def of_a_denied_image(body: JsonObject) -> None:
+    container(body)["image"] = "registry.example/engine:latest"
+
+
+def of_a_tag(body: JsonObject) -> None:
+    container(body)["image"] = "registry.example/engine:1.0"
+
+
 def on_the_node(body: JsonObject) -> None:
     pod(body)["hostNetwork"] = True
+
+
+def as_root(body: JsonObject) -> None:
+    container(body)["securityContext"] = {}
 
 
 def too_hungry(body: JsonObject) -> None:
@@ -195,12 +232,12 @@ def gang_pod(mode: str) -> JsonObject:
     labels: JsonObject = {names.GANG_LABEL: "loose", names.GANG_SIZE_LABEL: "1"}
     if mode:
         labels[names.QUEUE_LABEL] = _name(mode)
-    main: JsonObject = {"name": "main", "image": "registry.example/engine:1.0"}
+    main: JsonObject = {"name": "main", "image": IMAGE, "securityContext": {**CAREFUL}}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "loose", "labels": labels},
-        "spec": {"containers": [main]},
+        "spec": {"containers": [main], "securityContext": {**NOBODY}},
     }
 
 
@@ -209,15 +246,28 @@ Breaks = Callable[[JsonObject], None]
 OF_SETS: Final[tuple[tuple[str, Breaks], ...]] = (
     ("queue-gangs-are-few", too_many_gangs),
     ("queue-gangs-are-sized", too_many_gpus),
+    ("queue-gangs-are-sized", too_many_in_a_gang),
     ("queue-cliques-are-sized", too_many_pods),
     ("queue-priorities-are-allowed", too_important),
     ("queue-large-gangs-are-near", too_far_apart),
     ("queue-schedulers-are-allowed", of_another_scheduler),
+    ("queue-startup-is-short", of_too_many_cliques),
+    ("queue-startup-is-short", of_too_many_dependencies),
     ("queue-startup-is-short", too_drawn_out),
     ("images", of_a_strange_image),
+    ("images", of_a_denied_image),
+    ("digests", of_a_tag),
     ("security", on_the_node),
+    ("restricted", as_root),
     ("cel-pod", too_hungry),
     ("cel-set", forbidden),
     ("cel-unclear", without_an_answer),
 )
-OF_PODS: Final[tuple[tuple[str, Breaks], ...]] = (("images", of_a_strange_image),)
+OF_PODS: Final[tuple[tuple[str, Breaks], ...]] = (
+    ("images", of_a_strange_image),
+    ("images", of_a_denied_image),
+    ("digests", of_a_tag),
+    ("security", on_the_node),
+    ("restricted", as_root),
+    ("cel-pod", too_hungry),
+)
