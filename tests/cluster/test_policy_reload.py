@@ -13,14 +13,15 @@ import pytest
 
 from api import names
 from api.jsons import JsonObject
+from controller.gangs.policy_keeping import NOT_TAKEN
 from kube.client import Client
 from kube.errors import ApiError, Invalid, NotFound
-from kube.resources import CONFIGMAPS, PODCLIQUESETS
+from kube.resources import CONFIGMAPS, EVENTS, PODCLIQUESETS
 from kube.transport import Call
 from tests.support import policies
 from tests.support.installed import Installed
 from tests.support.living import Cluster, connect, engine_set
-from tests.webhook.running import files_in, serving
+from tests.webhook.running import JSON, VALIDATE, files_in, serving
 
 _log = logging.getLogger(__name__)
 
@@ -51,6 +52,13 @@ class Editor:
             whole: JsonObject = {**kind, "metadata": metadata, **body}
             await self._person.create(CONFIGMAPS, whole, names.NAMESPACE)
 
+    async def told(self) -> list[str]:
+        """Read the notes of Events that warn of a policy that is not gone by."""
+        found = msgspec.json.decode(await self._person.raw_get(EVENTS.path(names.NAMESPACE)))
+        return [
+            str(each["note"]) for each in found["items"] if each.get("reason") == NOT_TAKEN
+        ]  # fmt: skip
+
     async def status(self) -> JsonObject:
         """Read what the policy is said to have become."""
         path = CONFIGMAPS.path(names.NAMESPACE, names.POLICY_CONFIG)
@@ -76,6 +84,20 @@ async def refusal(person: Client, space: str, replicas: int) -> str:
     except Invalid as error:
         return error.message
     return ""
+
+
+def review_of(gangs: int) -> bytes:
+    """Ask what becomes of a set of so many gangs."""
+    asked = {
+        "uid": "u-1",
+        "operation": "CREATE",
+        "kind": {"kind": "PodCliqueSet"},
+        "namespace": "anywhere",
+        "userInfo": {"username": "system:masters", "groups": ["system:masters"]},
+        "object": engine_set("tried", pods=1, gpus=0, replicas=gangs),
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    return msgspec.json.encode(review)
 
 
 @asynccontextmanager
@@ -109,6 +131,9 @@ async def test_an_edit_counts_at_once_and_a_bad_one_leaves_the_last_good_one(
     assert "line 2: queues[0]" in str(status["fault"])
     assert status["revision"] == good
     assert "queue-gangs-are-few" in await refusal(person, space, 3)
+    async with patience("an Event tells of it"):
+        while not any("line 2: queues[0]" in note for note in await editor.told()):
+            await asyncio.sleep(0.1)
 
 
 async def test_to_delete_the_config_map_is_not_to_have_no_policy(
@@ -139,7 +164,13 @@ async def test_a_webhook_that_starts_beside_a_bad_policy_goes_by_the_last_good_o
         connection = running.connect()
         connection.request("GET", "/metrics")
         written = connection.getresponse().read().decode()
+        answers = []
+        for gangs in (7, 8):
+            connection.request("POST", VALIDATE, body=review_of(gangs), headers=JSON)
+            answers.append(msgspec.json.decode(connection.getresponse().read())["response"])
         connection.close()
+    assert answers[0]["allowed"], answers[0]
+    assert "policy rule queue-gangs-are-few" in answers[1]["status"]["message"]
     assert f"{names.KEPT_POLICY_CONFIG} key policy.yaml" in written
 
 
