@@ -169,6 +169,21 @@ def test_a_queue_of_other_namespaces_is_not_had_by_its_label(
     comes_of(place.pod(pod), "queue-open", mode)
 
 
+def test_who_is_exempt_is_let_off_those_rules_until_that_is_over(place: Place) -> None:
+    def named(name: str, *breaks: Breaks) -> Seen:
+        body = ruled.plain("enforce")
+        metadata = body["metadata"]
+        assert isinstance(metadata, dict)
+        metadata["name"] = name
+        for each in breaks:
+            each(body)
+        return place.set(body)
+
+    assert named("excused", ruled.too_many_gangs).code == 201
+    comes_of(named("late", ruled.too_many_gangs), "queue-gangs-are-few", "enforce")
+    comes_of(named("excused", ruled.too_important), "queue-priorities-are-allowed", "enforce")
+
+
 def test_no_second_label_and_no_clique_names_another_queue(place: Place) -> None:
     two = ruled.plain("enforce")
     ruled.label(two, names.KAI_QUEUE_LABEL, ruled.OWN)

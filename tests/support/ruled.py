@@ -62,11 +62,23 @@ def policy(space: str) -> str:
         "requests": {"cpu": "250m"},
         "ports": [{"name": "http", "containerPort": 8000}],
     }
+    exempt: list[Json] = [
+        {
+            "id": name,
+            "reason": "moves to a queue of its own",
+            "expires": expires,
+            "rules": ["queue-gangs-*"],
+            "namespaces": [space],
+            "names": [name],
+        }
+        for name, expires in (("excused", "2999-01-01T00:00:00Z"), ("late", "2020-01-01T00:00:00Z"))
+    ]
     whole: JsonObject = {
         "schedulers": [names.DEFAULT_SCHEDULER, ANOTHER],
         "queues": [*open_ones, *shut, own],
         "rules": rules,
         "mutations": [gives],
+        "exemptions": exempt,
     }
     return orjson.dumps(whole).decode()
 
