@@ -56,6 +56,18 @@ class BareObject(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
 
 
+class LabelledMeta(ObjectMeta, frozen=True, rename="camel"):
+    """The same, with labels."""
+
+    labels: dict[str, str] = {}
+
+
+class LabelledObject(msgspec.Struct, frozen=True):
+    """An object of which only its identity and its labels matter."""
+
+    metadata: LabelledMeta
+
+
 def key_of(thing: KubeObject) -> Key:
     """Return the key under which caches and queues know an object."""
     return (thing.metadata.namespace or "", thing.metadata.name)

@@ -14,28 +14,17 @@ from controller.gangs import scan_results
 from controller.gangs.scan_results import Tally
 from kube.client import Client, Deletion, Scope
 from kube.errors import AlreadyExists, Forbidden, NotFound
+from kube.objects import LabelledMeta, LabelledObject
 from kube.resources import Resource
 
 _log = logging.getLogger(__name__)
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-
-
-class _Object(msgspec.Struct, frozen=True):
-    metadata: _Meta
 
 
 @dataclass(frozen=True)
 class _Reported:
     """A report as it is stored."""
 
-    meta: _Meta
+    meta: LabelledMeta
     raw: JsonObject
 
     @property
@@ -88,7 +77,7 @@ class Reporter:
 
 
 def _reported(raw: msgspec.Raw) -> _Reported:
-    meta = msgspec.json.decode(raw, type=_Object).metadata
+    meta = msgspec.json.decode(raw, type=LabelledObject).metadata
     return _Reported(meta, cast("JsonObject", orjson.loads(bytes(raw))))
 
 

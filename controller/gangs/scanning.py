@@ -23,6 +23,7 @@ from controller.gangs.scan_reporting import Reporter
 from controller.gangs.scan_results import Looked, Tally
 from kube.client import Client, Scope
 from kube.errors import ApiError, NotFound
+from kube.objects import LabelledMeta, LabelledObject
 from kube.resources import (
     CONFIGMAPS,
     MUTATING_WEBHOOKS,
@@ -58,18 +59,6 @@ _PLAIN: Final = Scope(
     metadata_only=True,
 )
 _SETS: Final = Scope(metadata_only=True)
-
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-
-
-class _Object(msgspec.Struct, frozen=True):
-    metadata: _Meta
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -205,9 +194,9 @@ class Scanner:
                     found.update(each.values)
         return found
 
-    async def _list(self, resource: Resource, scope: Scope) -> list[_Meta]:
+    async def _list(self, resource: Resource, scope: Scope) -> list[LabelledMeta]:
         """Give names only: the objects of a large cluster would not fit into memory."""
-        decoder = msgspec.json.Decoder(_Object)
+        decoder = msgspec.json.Decoder(LabelledObject)
         try:
             listed = await self._client.list_with(resource, decoder.decode, scope)
         except NotFound:
@@ -215,7 +204,7 @@ class Scanner:
         return [each.metadata for each in listed.items]
 
     async def _looked(
-        self, resource: Resource, meta: _Meta, policy: Policy, known: Snapshot
+        self, resource: Resource, meta: LabelledMeta, policy: Policy, known: Snapshot
     ) -> Looked | None:
         try:
             text = await self._client.raw_get(resource.path(meta.namespace, meta.name))
@@ -252,7 +241,7 @@ def look_at(text: bytes, resource: Resource, by: By) -> Looked | None:
     tried = trying.asked({**raw, "kind": resource.kind}, Submitter(), by.now)
     if tried is None:
         return None
-    meta = msgspec.convert(raw.get("metadata"), _Meta)
+    meta = msgspec.convert(raw.get("metadata"), LabelledMeta)
     found = trying.judged(by.policy, by.known, tried).findings[:MOST_FINDINGS]
     where = (resource.api_version, resource.kind, meta.namespace, meta.name, meta.uid)
     return Looked(*where, findings=found)
