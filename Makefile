@@ -19,7 +19,7 @@ ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long rolls chaos soak demo demo-down
+.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node rolls chaos soak demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,14 +72,19 @@ test: $(STAMP) style binaries ## Run everything that must pass: linters, unit te
 
 pytest: $(STAMP)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long" $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node" $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
-	@$(BIN)/python -m pytest -m "not cluster and not long" $(ARGS)
+	@$(BIN)/python -m pytest -m "not cluster and not long and not node" $(ARGS)
 
 test-long: $(STAMP) binaries ## Run the tests that take too long for every change
 	@$(BIN)/python -m pytest -m long --timeout=3600 $(ARGS)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long" --timeout=3600 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node" --timeout=3600 $(ARGS)
+
+# Nothing is built, and pytest says why all is skipped, where no real node can be had.
+test-node: $(STAMP) ## Run the tests that need a real kubelet and real containers (Linux, root)
+	@$(BIN)/python -m penstock.lab.realnode.wanting || exit 0; $(BIN)/penstock lab binaries --real-node
+	@$(BIN)/python -m pytest -m node --timeout=600 $(ARGS)
 
 rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
 	@$(BIN)/python -m tests.rolls $(ARGS)

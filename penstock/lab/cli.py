@@ -11,7 +11,7 @@ from penstock.lab.errors import LabError
 from penstock.lab.folders import Labs
 from penstock.lab.spec import DEFAULT_NAME, DEFAULT_TOPOLOGY, LabSpec, parse_setting
 from penstock.lab.state import Lab, read_state
-from penstock.lab.tools import KUBERNETES, toolset
+from penstock.lab.tools import KUBERNETES, node_toolset, toolset
 
 Name = Annotated[str, typer.Option(help="Which lab.")]
 
@@ -45,6 +45,10 @@ def up(  # noqa: PLR0913  (each is a flag)
     runtime: Annotated[
         str, typer.Option(help="binary (processes here) or kind (needs Docker).")
     ] = "binary",
+    real_node: Annotated[
+        bool,
+        typer.Option("--real-node", help="A real kubelet and real containers, too (Linux, root)."),
+    ] = False,
 ) -> None:
     """Bring up a lab, or return to the one that runs.
 
@@ -70,6 +74,7 @@ def up(  # noqa: PLR0913  (each is a flag)
                 sorted(map(parse_setting, settings or []), key=lambda one: one.argument)
             ),
             runtime=runtime,
+            real_node=real_node,
         )
         return await cluster.up(spec, cluster.screen())
 
@@ -162,12 +167,16 @@ def logs(
 def binaries(
     *,
     kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = KUBERNETES,
+    real_node: Annotated[
+        bool, typer.Option("--real-node", help="Also those of a real node.")
+    ] = False,
 ) -> None:
     """Find, download or build every program a lab needs, and print where each is."""
 
     async def work() -> None:
         host = cluster.this_host(cluster.screen())
-        found = await host.workshop.find(toolset(kubernetes))
+        wanted = toolset(kubernetes) + (node_toolset(kubernetes) if real_node else ())
+        found = await host.workshop.find(wanted)
         for name in sorted(found):
             typer.echo(f"{name}  {found[name]}")
 

@@ -6,7 +6,7 @@ import random
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kube import credentials
@@ -22,10 +22,12 @@ from penstock.lab.folders import Cache, Folder, Labs, write_whole
 from penstock.lab.kwokctl import Plan
 from penstock.lab.locking import locked
 from penstock.lab.nodes import populate
+from penstock.lab.processes import Record
 from penstock.lab.progress import Reporter, Screen
+from penstock.lab.realnode import node, wanting
 from penstock.lab.spec import LabSpec, differences
 from penstock.lab.state import Lab, LabState, as_lab, read_state, write_state
-from penstock.lab.tools import toolset
+from penstock.lab.tools import node_toolset, toolset
 
 _PORT_OWNERS: Final[Mapping[str, str]] = {
     "kubeApiserverPort": "kube-apiserver",
@@ -118,6 +120,8 @@ async def bring_up(spec: LabSpec, host: Host) -> Lab:
     """Do what `up` promises, on a given host."""
     spec.check()
     toolset(spec.kubernetes)
+    if spec.real_node and (obstacle := wanting.obstacle()) is not None:
+        raise LabError(f"--real-node: {obstacle}")
     folder = host.labs.folder(spec.name)
     lock = host.labs.lock(spec.name)
     async with locked(lock, f"lab up --name {spec.name}", host.reporter.say, host.clock):
@@ -156,6 +160,7 @@ async def _make(folder: Folder, spec: LabSpec, host: Host) -> Lab:
     try:
         write_whole(folder.kwok_config, kwokctl.render(kwokctl.configuration(plan)))
         write_whole(folder.audit_policy, kwokctl.AUDIT_POLICY)
+        plan = await _with_node(plan, host)
         return await _started(plan, state, kwokctl.create_command(plan), host)
     except BaseException:
         await asyncio.shield(_clear(folder, state, host))
@@ -165,27 +170,44 @@ async def _make(folder: Folder, spec: LabSpec, host: Host) -> Lab:
 async def _revive(folder: Folder, state: LabState, host: Host) -> Lab:
     binaries = await _binaries(state.spec, host)
     plan = Plan(state.spec, folder, state.ports, binaries)
+    if state.spec.real_node and not node.whole(folder):
+        # Its network has gone with the node, and what runs in the old one leads nowhere.
+        await asyncio.to_thread(daemons.stop, folder, _known(folder, state))
+        await node.clear(folder, host.clock)
     await asyncio.to_thread(starting.prepare_again, plan)
     await _check_ports(folder, state, host.clock)
     try:
+        plan = await _with_node(plan, host)
         return await _started(plan, state, kwokctl.start_command(plan), host)
     except BaseException:
-        known = {**state.records, **daemons.started(folder)}
-        await asyncio.shield(asyncio.to_thread(daemons.stop, folder, known))
+        await asyncio.shield(asyncio.to_thread(daemons.stop, folder, _known(folder, state)))
         raise
+
+
+async def _with_node(plan: Plan, host: Host) -> Plan:
+    """Return the plan for a control plane in the network of the lab's real node, if it has one."""
+    if not plan.spec.real_node:
+        return plan
+    if not node.whole(plan.folder):
+        port = plan.ports["kubeApiserverPort"]
+        await node.open_namespaces(plan.folder, port, plan.binaries, host.run, host.clock)
+    return replace(plan, enter=node.entering(plan.folder, "net"))
 
 
 async def _started(plan: Plan, state: LabState, command: Command, host: Host) -> Lab:
     folder = plan.folder
     async with host.reporter.step(f"Starting lab {plan.spec.name}", None):
-        records = await starting.start(plan, command, host.run)
+        records = await starting.start(plan, command, host.run) | node.records(folder)
         write_state(folder, state.with_daemons(records, complete=False))
         write_whole(folder.kubeconfig, starting.kubeconfig(plan))
         folder.kubeconfig.chmod(0o600)
     access = credentials.load(folder.kubeconfig, None, host.clock, {})
     async with Client(access, "lab", host.clock) as client:
         await populate(client, plan.spec, host.clock, host.reporter)
-    records = await starting.mended(plan, records, host.run)
+        if plan.spec.real_node:
+            async with host.reporter.step("Bringing up the real node", None):
+                await node.join(folder, client, plan.ports["kubeApiserverPort"], host.clock)
+    records = await starting.mended(plan, records, host.run) | node.records(folder)
     starting.check(plan, records)
     finished = state.with_daemons(records, complete=True)
     finished = finished.model_copy(update={"binaries": dict(plan.binaries)})
@@ -197,6 +219,8 @@ async def _binaries(spec: LabSpec, host: Host) -> Binaries:
     tools = toolset(spec.kubernetes)
     if spec.runtime == "kind":
         tools = tuple(tool for tool in tools if tool.name in _KIND_TOOLS)
+    if spec.real_node:
+        tools += node_toolset(spec.kubernetes)
     return await host.workshop.find(tools)
 
 
@@ -228,10 +252,13 @@ def _claimed(labs: Labs) -> set[int]:
 
 
 async def _check_ports(folder: Folder, state: LabState, clock: Clock) -> None:
-    alive = await asyncio.to_thread(daemons.started, folder)
+    alive = {**await asyncio.to_thread(daemons.started, folder), **node.records(folder)}
+    owners = _PORT_OWNERS
+    if state.spec.real_node:  # the others are ports of its own network
+        owners = {"kubeApiserverPort": node.WARDEN}
     deadline = clock.monotonic() + PORT_SECONDS
     for name, port in state.ports.items():
-        if _PORT_OWNERS[name] in alive:
+        if name not in owners or owners[name] in alive:
             continue
         # A daemon that has just been killed may hold on to its port for a moment.
         while not ports.is_free(port):
@@ -239,7 +266,7 @@ async def _check_ports(folder: Folder, state: LabState, clock: Clock) -> None:
                 await clock.sleep(POLL_SECONDS)
                 continue
             raise LabError(
-                f"port {port}, which {_PORT_OWNERS[name]} of lab {folder.name!r} needs, is taken "
+                f"port {port}, which {owners[name]} of lab {folder.name!r} needs, is taken "
                 f"by {ports.owner(port)}: end that, or remove the lab with "
                 f"`penstock lab down --name {folder.name}`"
             )
@@ -267,15 +294,21 @@ async def _clear(folder: Folder, state: LabState | None, host: Host) -> None:
     await asyncio.to_thread(daemons.forget_strangers, folder)
     if state is not None:
         await _delete_cluster(folder, state, host)
-    known = {**(state.records if state is not None else {}), **daemons.started(folder)}
-    left = await asyncio.to_thread(daemons.stop, folder, known)
+    left = await asyncio.to_thread(daemons.stop, folder, _known(folder, state))
     if left:
         raise LabError(f"processes {left} of lab {folder.name!r} cannot be ended; end them by hand")
+    await node.clear(folder, host.clock)
     await asyncio.to_thread(shutil.rmtree, folder.root, ignore_errors=True)
 
 
+def _known(folder: Folder, state: LabState | None) -> dict[str, Record]:
+    remembered = state.records if state is not None else {}
+    return {**remembered, **daemons.started(folder), **node.records(folder)}
+
+
 async def _delete_cluster(folder: Folder, state: LabState, host: Host) -> None:
-    plan = Plan(state.spec, folder, state.ports, state.binaries)
+    enter = node.entering(folder, "net")
+    plan = Plan(state.spec, folder, state.ports, state.binaries, enter)
     try:
         finished = await host.run(kwokctl.delete_command(plan))
         trouble = kwokctl.complaint(finished.output) if finished.code else ""

@@ -16,7 +16,10 @@ from penstock.lab.spec import Setting
 GRACE_SECONDS: Final = 5.0
 
 # Programs that are ours if the lab's directory is on their command line; an editor is not.
-_OURS: Final = ("python", "penstock", "gunicorn", "kube-", "etcd", "kwok", "helm")
+_OURS: Final = (
+    *("python", "penstock", "gunicorn", "kube-", "etcd", "kwok", "helm"),
+    *("kubelet", "containerd"),
+)
 
 
 def started(folder: Folder) -> dict[str, Record]:

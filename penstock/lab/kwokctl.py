@@ -15,6 +15,7 @@ import yaml
 from api.jsons import Json, JsonObject
 from penstock.lab.commands import Command
 from penstock.lab.folders import Folder
+from penstock.lab.realnode import addresses
 from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.stages import stages
 
@@ -144,10 +145,13 @@ class Plan:
     folder: Folder
     ports: Mapping[str, int]
     binaries: Mapping[str, Path]
+    enter: tuple[str, ...] = ()
+    """What is put before kwokctl so that it and its daemons run in a real node's network."""
 
 
-def lab_settings(spec: LabSpec) -> tuple[Setting, ...]:
+def lab_settings(plan: Plan) -> tuple[Setting, ...]:
     """Return every flag to set: the lab's own, then what was asked for, which wins."""
+    spec = plan.spec
     manager = "kube-controller-manager"
     own = [
         # Without this every controller would act as system:masters, and rights could not be tested.
@@ -160,9 +164,29 @@ def lab_settings(spec: LabSpec) -> tuple[Setting, ...]:
         qps = spec.scheduler_qps
         own.append(Setting("kube-scheduler", "kube-api-qps", str(qps)))
         own.append(Setting("kube-scheduler", "kube-api-burst", str(2 * qps)))
+    if spec.real_node:
+        own += real_node_settings(plan.folder)
     asked = {(setting.component, setting.flag) for setting in spec.settings}
     kept = [setting for setting in own if (setting.component, setting.flag) not in asked]
     return (*kept, *spec.settings)
+
+
+def real_node_settings(folder: Folder) -> list[Setting]:
+    """Return what a control plane with a real node needs besides."""
+    keys = folder.cluster / "pki"
+    server, kwok = "kube-apiserver", "kwok-controller"
+    return [
+        # Pods and the node find the API server under this address, and Services by these.
+        Setting(server, "advertise-address", addresses.NODE_ADDRESS),
+        Setting(server, "service-cluster-ip-range", addresses.SERVICES),
+        # For logs, exec and port-forward: the kubelet wants to know who asks.
+        Setting(server, "kubelet-client-certificate", str(keys / "admin.crt")),
+        Setting(server, "kubelet-client-key", str(keys / "admin.key")),
+        Setting(server, "kubelet-preferred-address-types", "InternalIP"),
+        # Else KWOK would play the kubelet of the real node too.
+        Setting(kwok, "manage-all-nodes", "false"),
+        Setting(kwok, "manage-nodes-with-annotation-selector", "kwok.x-k8s.io/node=fake"),
+    ]
 
 
 def has_flag(spec: LabSpec, component: str, flag: str) -> bool:
@@ -181,8 +205,12 @@ def configuration(plan: Plan) -> list[JsonObject]:
     spec = plan.spec
     options: JsonObject = {"runtime": spec.runtime, "heartbeatFactor": 1}
     if spec.runtime == "binary":
-        options |= {"bindAddress": "127.0.0.1", **plan.ports}
+        # A real node's network is the lab's own: nobody else hears what listens there.
+        address = "0.0.0.0" if spec.real_node else "127.0.0.1"  # noqa: S104
+        options |= {"bindAddress": address, **plan.ports}
         options["kubectlBinary"] = str(plan.binaries["kubectl"])
+    if spec.real_node:
+        options["kubeApiserverCertSANs"] = [addresses.NODE_ADDRESS, addresses.API_SERVICE]
     if spec.feature_gates:
         options["kubeFeatureGates"] = spec.feature_gates
     if spec.runtime_config:
@@ -195,14 +223,14 @@ def configuration(plan: Plan) -> list[JsonObject]:
             "kind": "KwokctlConfiguration",
             "metadata": {"name": "lab"},
             "options": options,
-            "componentsPatches": _patches(spec),
+            "componentsPatches": _patches(plan),
         },
         {
             "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
             "kind": "KwokConfiguration",
             "metadata": {"name": "lab"},
             "options": {
-                "cidr": "10.0.0.0/8",
+                "cidr": addresses.PRETEND_PODS if spec.real_node else "10.0.0.0/8",
                 "nodePlayStageParallelism": 16,
                 "podPlayStageParallelism": 16,
                 "nodeLeaseParallelism": 16,
@@ -212,13 +240,13 @@ def configuration(plan: Plan) -> list[JsonObject]:
     ]
 
 
-def _patches(spec: LabSpec) -> list[Json]:
+def _patches(plan: Plan) -> list[Json]:
     by_component: dict[str, list[Json]] = {}
-    for setting in lab_settings(spec):
+    for setting in lab_settings(plan):
         argument: JsonObject = {
             "key": setting.flag,
             "value": setting.value,
-            "override": has_flag(spec, setting.component, setting.flag),
+            "override": has_flag(plan.spec, setting.component, setting.flag),
         }
         by_component.setdefault(setting.component, []).append(argument)
     return [{"name": name, "extraArgs": arguments} for name, arguments in by_component.items()]
@@ -269,7 +297,7 @@ def delete_command(plan: Plan) -> Command:
 
 
 def _kwokctl(plan: Plan) -> list[str]:
-    return [str(plan.binaries["kwokctl"]), "--name", plan.spec.name]
+    return [*plan.enter, str(plan.binaries["kwokctl"]), "--name", plan.spec.name]
 
 
 def _environment(plan: Plan) -> dict[str, str]:

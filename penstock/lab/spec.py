@@ -59,6 +59,7 @@ class LabSpec:
     audit: bool = False
     settings: tuple[Setting, ...] = ()
     runtime: str = "binary"
+    real_node: bool = False
 
     def check(self) -> None:
         """Raise LabError for the first thing that cannot be."""
@@ -69,6 +70,8 @@ class LabSpec:
             )
         if self.runtime not in RUNTIMES:
             raise LabError(f"--runtime {self.runtime!r}: choose one of {', '.join(RUNTIMES)}")
+        if self.real_node and self.runtime != "binary":
+            raise LabError("--real-node: goes with --runtime binary only")
         self._check_nodes()
         _check_list("--feature-gates", self.feature_gates, _GATE, "NAME=true")
         _check_list("--runtime-config", self.runtime_config, _RUNTIME_CONFIG, "api/all=true")

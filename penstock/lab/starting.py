@@ -69,7 +69,7 @@ def check(plan: Plan, records: Mapping[str, Record]) -> None:
         raise LabError(_ended(plan.folder, component))
     if plan.spec.runtime == "kind":
         return
-    for setting in daemons.not_applied(kwokctl.lab_settings(plan.spec), records):
+    for setting in daemons.not_applied(kwokctl.lab_settings(plan), records):
         raise LabError(
             f"--set {setting.component}.{setting.flag}={setting.value} did not reach the command "
             f"line of {setting.component}: {plan.binaries['kwokctl']} dropped it"

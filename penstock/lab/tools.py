@@ -12,6 +12,7 @@ KUBERNETES: Final = "v1.37.1"
 ETCD: Final = "v3.6.8"
 KWOK: Final = "v0.8.0"
 HELM: Final = "v3.22.0"
+CNI: Final = "v1.9.1"
 
 GO_MINIMUM: Final = (1, 26)
 
@@ -93,11 +94,29 @@ def toolset(kubernetes: str) -> tuple[Tool, ...]:
     )
 
 
+def node_toolset(kubernetes: str) -> tuple[Tool, ...]:
+    """Return what a lab's real node needs besides, cheapest to build first.
+
+    None of it is wanted by other labs, and the kubelet takes longer to build than all of theirs.
+    """
+    version = parse_version(kubernetes)
+    if version is None:
+        raise LabError(f"--kubernetes {kubernetes}: give a full version such as {KUBERNETES}")
+    return (
+        _plugin("loopback", "main"),
+        _plugin("ptp", "main"),
+        _plugin("host-local", "ipam"),
+        _kubernetes("kube-proxy", version, 60),
+        _kubernetes("kubelet", version, 840),
+    )
+
+
 def _system() -> str:
     return "darwin" if sys.platform == "darwin" else "linux"
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Return this machine's architecture as Go and images call it."""
     return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
 
 
@@ -111,7 +130,7 @@ def _kubernetes(name: str, version: Version, seconds: float) -> Tool:
     stamped = tuple(
         f"-X k8s.io/component-base/version.{key}={value}" for key, value in variables.items()
     )
-    url = f"https://dl.k8s.io/release/{version.tag}/bin/{_system()}/{_machine()}/{name}"
+    url = f"https://dl.k8s.io/release/{version.tag}/bin/{_system()}/{machine()}/{name}"
     return Tool(
         name=name,
         version=version.tag,
@@ -127,7 +146,7 @@ def _kubernetes(name: str, version: Version, seconds: float) -> Tool:
 
 
 def _etcd() -> Tool:
-    folder = f"etcd-{ETCD}-{_system()}-{_machine()}"
+    folder = f"etcd-{ETCD}-{_system()}-{machine()}"
     base = f"https://github.com/etcd-io/etcd/releases/download/{ETCD}"
     return Tool(
         name="etcd",
@@ -143,7 +162,7 @@ def _etcd() -> Tool:
 
 def _kwok(name: str) -> Tool:
     repository = "kubernetes-sigs/kwok"
-    asset = f"{name}-{_system()}-{_machine()}"
+    asset = f"{name}-{_system()}-{machine()}"
     return Tool(
         name=name,
         version=KWOK,
@@ -159,7 +178,7 @@ def _kwok(name: str) -> Tool:
 
 
 def _helm() -> Tool:
-    folder = f"{_system()}-{_machine()}"
+    folder = f"{_system()}-{machine()}"
     url = f"https://get.helm.sh/helm-{HELM}-{folder}.tar.gz"
     return Tool(
         name="helm",
@@ -172,4 +191,20 @@ def _helm() -> Tool:
         ldflags=("-s", "-w", f"-X helm.sh/helm/v3/internal/version.version={HELM}"),
         ask_version=("version", "--short"),
         same_minor=False,
+    )
+
+
+def _plugin(name: str, family: str) -> Tool:
+    module = "github.com/containernetworking/plugins"
+    asset = f"cni-plugins-{_system()}-{machine()}-{CNI}.tgz"
+    url = f"https://{module}/releases/download/{CNI}/{asset}"
+    return Tool(
+        name=name,
+        version=CNI,
+        module=module,
+        package=f"{module}/plugins/{family}/{name}",
+        release=f"cni-plugins-{CNI}",
+        download=Download(url, f"{url}.sha256", f"./{name}"),
+        seconds=10,
+        ldflags=("-s", "-w", f"-X {module}/pkg/utils/buildversion.BuildVersion={CNI}"),
     )

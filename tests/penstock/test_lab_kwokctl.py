@@ -139,7 +139,7 @@ def test_gates_that_are_there_are_replaced() -> None:
 def test_what_was_asked_for_wins_over_the_labs_own() -> None:
     asked = Setting("kube-controller-manager", "use-service-account-credentials", "false")
     qps = Setting("kube-scheduler", "kube-api-qps", "7")
-    found = kwokctl.lab_settings(replace(SPEC, scheduler_qps=9, settings=(asked, qps)))
+    found = kwokctl.lab_settings(plan(replace(SPEC, scheduler_qps=9, settings=(asked, qps))))
     assert asked in found
     assert qps in found
     assert len({(each.component, each.flag) for each in found}) == len(found)
