@@ -18,12 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from api import exits
-from controller.exposing import Metrics, serving
+from controller.exposing import Metrics
 from controller.settings import Settings
 from kube import credentials
 from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import ApiError, BadCredentials, Forbidden, NotFound, Unauthorized
+from kube.exposing import serving
 from kube.lease import Elector, LostLease
 from kube.leasebox import ClusterLease
 from kube.resources import Resource
@@ -124,11 +125,12 @@ async def _work(component: Component, settings: Settings) -> None:
         await preflight(client, component.kinds, settings.wait_seconds)
         box = ClusterLease(client, settings.namespace, component.lease)
         elector = Elector(box, identity, settings.lease, clock, rng)
-        metrics = Metrics(component.name, elector.is_leader)
+        metrics = Metrics(component.name, elector.is_leader, component.lease)
+        metrics.calls.add(client.tally)
         surroundings = Surroundings(settings, client, clock, rng, elector, metrics)
         _log.info("standing for the lease %s/%s", settings.namespace, component.lease)
         try:
-            async with serving(settings.metrics, metrics), asyncio.TaskGroup() as group:
+            async with serving(settings.metrics, metrics.written), asyncio.TaskGroup() as group:
                 group.create_task(elector.run())
                 group.create_task(_awaited(component.work(surroundings)))
         finally:

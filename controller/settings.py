@@ -9,7 +9,7 @@ from pathlib import Path
 
 from api import features, names
 from api.features import Features
-from controller.exposing import Address
+from kube.exposing import Address
 from kube.lease import LeaseSettings
 
 _LEVELS = ("debug", "info", "warning", "error")

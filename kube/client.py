@@ -17,6 +17,7 @@ from kube.access import Credentials
 from kube.clock import Clock
 from kube.errors import Gone, Undecodable
 from kube.resources import Resource
+from kube.tallies import CallTally
 from kube.transport import JSON, Call, Patience, Transport
 
 T = TypeVar("T")
@@ -114,7 +115,8 @@ class Client:
     `penstock-<component>`, in the managed fields of everything written without another manager.
     `instance` stands behind it in the User-Agent, so that an audit log tells two leaders apart.
     Bodies may be bytes, sent as they are, or anything msgspec can encode. Writes return the
-    server's answer as raw JSON. Every method raises the types of kube.errors.
+    server's answer as raw JSON. Every method raises the types of kube.errors. `tally` counts the
+    requests, beside those of other clients that share it.
     """
 
     def __init__(
@@ -124,10 +126,12 @@ class Client:
         clock: Clock,
         patience: Patience | None = None,
         instance: str = "",
+        tally: CallTally | None = None,
     ) -> None:
         self._patience = patience or Patience()
         agent = f"penstock/{component} ({instance})" if instance else f"penstock/{component}"
-        self._transport = Transport(credentials, agent, clock, self._patience)
+        self.tally = tally or CallTally()
+        self._transport = Transport(credentials, agent, clock, self._patience, self.tally)
         self._manager = f"penstock-{component}"
         self.clock = clock
 

@@ -11,7 +11,7 @@ What is repeated, and what is not:
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 from yarl import URL
@@ -20,6 +20,7 @@ from kube.access import Credentials
 from kube.clock import Clock
 from kube.errors import Stalled, TooManyRequests, Unreachable, from_answer
 from kube.stream import split_lines
+from kube.tallies import CallTally
 
 JSON = "application/json"
 
@@ -53,13 +54,20 @@ class Transport:
     """Sends calls over one pool of connections; `open` before use, `close` after."""
 
     def __init__(
-        self, credentials: Credentials, user_agent: str, clock: Clock, patience: Patience
+        self,
+        credentials: Credentials,
+        user_agent: str,
+        clock: Clock,
+        patience: Patience,
+        tally: CallTally | None = None,
     ) -> None:
         self._credentials = credentials
         self._user_agent = user_agent
         self._clock = clock
         self._patience = patience
         self._session: aiohttp.ClientSession | None = None
+        self._host = urlsplit(credentials.server).netloc
+        self._tally = tally or CallTally()
 
     @property
     def server(self) -> str:
@@ -161,17 +169,23 @@ class Transport:
         if authorization is not None:
             headers["Authorization"] = authorization
         question = f"?{urlencode(call.query)}" if call.query else ""
-        return await self._session.request(
-            call.method,
-            URL(f"{credentials.server}{call.path}{question}", encoded=True),
-            data=call.body,
-            headers=headers,
-            timeout=limits,
-            ssl=credentials.ssl_context or True,
-            server_hostname=credentials.server_name,
-            proxy=credentials.proxy,
-            allow_redirects=False,
-        )
+        status = CallTally.LOST
+        try:
+            response = await self._session.request(
+                call.method,
+                URL(f"{credentials.server}{call.path}{question}", encoded=True),
+                data=call.body,
+                headers=headers,
+                timeout=limits,
+                ssl=credentials.ssl_context or True,
+                server_hostname=credentials.server_name,
+                proxy=credentials.proxy,
+                allow_redirects=False,
+            )
+            status = str(response.status)
+            return response
+        finally:
+            self._tally.answered(self._host, call.method, status)
 
     @contextmanager
     def _failures_as_ours(self, call: Call) -> Iterator[None]:

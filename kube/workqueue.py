@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from kube.clock import Clock
+from kube.tallies import QueueTally, Result
 
 K = TypeVar("K", bound=Hashable)
 
@@ -25,10 +26,13 @@ class Workqueue(Generic[K]):
     """
 
     def __init__(self, clock: Clock) -> None:
+        self.tally = QueueTally()
+        self.concurrency = 0
         self._clock = clock
         self._line: asyncio.Queue[K] = asyncio.Queue()
-        self._dirty: set[K] = set()
-        self._processing: set[K] = set()
+        self._dirty: dict[K, float] = {}  # since when they wait to be worked on
+        self._processing: dict[K, float] = {}  # since when they are worked on
+        self._failed: set[K] = set()
         self._failures: dict[K, int] = {}
         self._due: dict[K, float] = {}
         self._later: list[tuple[float, int, K]] = []
@@ -43,9 +47,15 @@ class Workqueue(Generic[K]):
         """Have the key worked on soon."""
         if key in self._dirty:
             return
-        self._dirty.add(key)
+        self.tally.added += 1
+        self._dirty[key] = self._clock.monotonic()
         if key not in self._processing:
             self._line.put_nowait(key)
+
+    def unfinished(self) -> list[float]:
+        """Return for how many seconds each key that is worked on now has been."""
+        now = self._clock.monotonic()
+        return [now - begun for begun in self._processing.values()]
 
     def add_after(self, key: K, seconds: float) -> None:
         """Have the key worked on in `seconds`; of several such wishes the earliest counts."""
@@ -63,11 +73,16 @@ class Workqueue(Generic[K]):
 
     def retry(self, key: K) -> float:
         """Have the key worked on again after a wait that doubles each time; return the seconds."""
+        self.tally.retried += 1
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
         wait = min(_LONGEST_RETRY, _FIRST_RETRY * 2.0 ** min(count, _DOUBLINGS))
         self.add_after(key, wait)
         return wait
+
+    def blame(self, key: K) -> None:
+        """Have the work that goes on with the key counted as failed, though it does not raise."""
+        self._failed.add(key)
 
     def forget(self, key: K) -> None:
         """Let the key's next retry be a quick one again."""
@@ -80,6 +95,7 @@ class Workqueue(Generic[K]):
         without having called `retry` has the key's failures forgotten. A key whose worker is
         cancelled goes back into the line, for another run.
         """
+        self.concurrency = concurrency
         async with asyncio.TaskGroup() as group:
             for _ in range(concurrency):
                 group.create_task(self._work(worker))
@@ -88,25 +104,40 @@ class Workqueue(Generic[K]):
     async def _work(self, worker: Callable[[K], Awaitable[None]]) -> None:
         while True:
             key = await self._line.get()
-            self._dirty.discard(key)
-            self._processing.add(key)
-            failures = self._failures.get(key, 0)
+            begun = self._processing[key] = self._clock.monotonic()
+            self.tally.waits.note(begun - self._dirty.pop(key, begun))
+            failures, due = self._failures.get(key, 0), self._due.get(key)
             try:
                 await worker(key)
             except (asyncio.CancelledError, Exception) as error:
                 if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
-                    self._dirty.add(key)
+                    self._dirty.setdefault(key, begun)
                     raise
                 # If only something inside the worker was cancelled, the pool must not shrink.
                 wait = self.retry(key)
+                self.blame(key)
                 _logger.exception("work on %s failed, next try in %.3f s", key, wait)
-            else:
-                if self._failures.get(key, 0) == failures:
-                    self.forget(key)
             finally:
-                self._processing.discard(key)
+                del self._processing[key]
                 if key in self._dirty:
                     self._line.put_nowait(key)
+            self._count(key, begun, failures, due)
+
+    def _count(self, key: K, begun: float, failures: int, due: float | None) -> None:
+        """Count work that has ended; `failures` and `due` are of when it began."""
+        retried = self._failures.get(key, 0) != failures
+        if key in self._failed:
+            self._failed.discard(key)
+            result = Result.ERROR
+        elif retried:
+            result = Result.REQUEUE
+        elif self._due.get(key) != due:
+            result = Result.REQUEUE_AFTER
+        else:
+            result = Result.SUCCESS
+        if not retried:
+            self.forget(key)
+        self.tally.worked(self._clock.monotonic() - begun, result)
 
     async def _hand_out(self) -> None:
         """Move keys into the line as they fall due."""

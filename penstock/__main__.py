@@ -62,6 +62,12 @@ LAB_COMMANDS: Final = (
         ),
     ),
     Entry(
+        "metrics",
+        "penstock.lab.cli:metrics",
+        "Print where Penstock's components in a lab serve their metrics.",
+        ("penstock lab metrics", "penstock lab metrics --name big"),
+    ),
+    Entry(
         "binaries",
         "penstock.lab.cli:binaries",
         "Find, download or build every program a lab needs.",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from api import exits
 from kube.clock import SystemClock
+from kube.exposing import bind
 from kube.startup import StartupFailure
 from webhook import beginning, server, settings, tls
 from webhook.patience import PatientSocket
@@ -23,7 +24,10 @@ def main(arguments: Sequence[str]) -> int:
     if isinstance(listener, server.CannotListen):
         return _cannot_listen(listener)
     clock = SystemClock()
+    exposed = None
     try:
+        if chosen.metrics_address is not None:
+            exposed = bind(chosen.metrics_address)
         foundation = beginning.lay(chosen, clock)
     except StartupFailure as failure:
         return _end(failure.exit_code, failure.line)
@@ -36,7 +40,10 @@ def main(arguments: Sequence[str]) -> int:
     refused = server.listen(listener)
     if refused is not None:
         return _cannot_listen(refused)
-    server.Server(chosen, listener, contexts, foundation, clock).run()
+    made = server.Server(chosen, listener, contexts, foundation, clock)
+    if exposed is not None:
+        made.expose(exposed)
+    made.run()
     return exits.OK
 
 

@@ -116,7 +116,7 @@ def make(
     if settings.audit_client_ca is not None:
         gate.admit(FrontProxy(settings.audit_client_ca.read_text(), settings.audit_client_name))
     elif credentials is not None:
-        duties.append(partial(gate.follow, credentials, clock))
+        duties.append(partial(gate.follow, credentials, clock, metrics.calls))
     return Auditing(journal, duties, door, gate)
 
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from kube.tallies import CallTally
 from webhook.metrics import PREFIX
 
 
@@ -11,6 +12,8 @@ class AuditMetrics:
     """All of it, in the webhook's own registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.calls: Final = CallTally()
+
         def counter(name: str, about: str, *labels: str) -> Counter:
             return Counter(f"{PREFIX}audit_{name}", about, labels, registry=registry)
 

@@ -24,6 +24,7 @@ from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError
 from kube.resources import CONFIGMAPS
+from kube.tallies import CallTally
 from webhook import audit_api, tls
 from webhook.audit_api import Api, Others, Reply
 from webhook.audit_callers import CONFIG, CONFIG_NAMESPACE, PEER_HEADER, FrontProxy, Peers
@@ -92,10 +93,10 @@ class Gate:
         first = text.partition("-----END CERTIFICATE-----")
         return ssl.PEM_cert_to_DER_cert(first[0] + first[1] + "\n") if first[1] else b""
 
-    async def follow(self, credentials: Credentials, clock: Clock) -> None:
+    async def follow(self, credentials: Credentials, clock: Clock, calls: CallTally) -> None:
         """Keep up with what the API server says of its front proxy, for ever."""
         path = CONFIGMAPS.path(CONFIG_NAMESPACE, CONFIG)
-        async with Client(credentials, "webhook", clock) as client:
+        async with Client(credentials, "webhook", clock, tally=calls) as client:
             while True:
                 try:
                     found = msgspec.json.decode(await client.raw_get(path), type=_ConfigMap)

@@ -26,6 +26,7 @@ from kube.clock import Clock
 from kube.errors import ApiError, Forbidden, NotFound
 from kube.objects import ObjectMeta
 from kube.resources import CONFIGMAPS, PODCLIQUESETS, TOPOLOGY_BINDINGS, Resource
+from kube.tallies import CallTally
 
 LOG: Final = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class Knowledge:
         self._absent: dict[str, float] = {}
         self._silent_until = float("-inf")
         self._asking = 0
+        self.calls = CallTally()
         self.synced = False
 
     def binding(self, name: str) -> ClusterTopologyBindingSpec | None:
@@ -141,7 +143,9 @@ class Knowledge:
         """Follow the cluster until cancelled."""
         self._loop = asyncio.get_running_loop()
         try:
-            async with Client(self._credentials, "webhook", self._clock) as client:
+            async with Client(
+                self._credentials, "webhook", self._clock, tally=self.calls
+            ) as client:
                 self._client = client
                 while True:
                     await self._follow(client)

@@ -7,12 +7,10 @@ from typing import Final
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+from kube.families import Calls
+
 PREFIX: Final = "penstock_webhook_"
 BUCKETS: Final = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-
-# When a series began is no use to anybody here, and doubles what is written.
-prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # published untyped
 
 
 class Decision(StrEnum):
@@ -59,7 +57,9 @@ class Metrics:
 
     def __init__(self, paths: Iterable[str]) -> None:
         self.registry: Final = CollectorRegistry()
+        self.calls: Final = Calls()
         registry = self.registry
+        registry.register(self.calls)
         ProcessCollector(registry=registry)
         self.requests: Final = Counter(
             f"{PREFIX}requests",

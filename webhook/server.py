@@ -1,5 +1,6 @@
 """The process: a listening socket, a certificate, and gunicorn around both."""
 
+import asyncio
 import errno
 import gc
 import logging
@@ -9,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -19,6 +21,7 @@ from typing_extensions import override
 
 from api import names
 from kube.clock import Clock
+from kube.exposing import serving_on
 from policies.known import NOTHING
 from policies.switching import Switches
 from webhook import audit_making, peers, serving, tls
@@ -113,10 +116,13 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._check = SelfCheck(self._address, contexts, clock)
         self._background = Background([])
         self._metrics = Metrics(PATHS)
+        self._exposed: socket.socket | None = None
+        audit_metrics = AuditMetrics(self._metrics.registry)
+        self._metrics.calls.add(audit_metrics.calls)
         self._auditing = audit_making.make(
             settings,
             foundation.audit_secret,
-            AuditMetrics(self._metrics.registry),
+            audit_metrics,
             clock,
             foundation.credentials,
         )
@@ -130,6 +136,10 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._now = clock.now
         self.drain_seconds = settings.drain_seconds
         super().__init__()
+
+    def expose(self, listener: socket.socket) -> None:
+        """Serve metrics there too. There is one worker, so what it counted is all there is."""
+        self._exposed = listener
 
     @override
     def load_config(self) -> None:
@@ -180,7 +190,10 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         """Begin to follow the cluster and to look after ourselves, in the worker's process."""
         gc.set_threshold(YOUNG)
         duties = [self._check.run]
+        if self._exposed is not None:
+            duties.append(partial(self._serve_metrics, self._exposed))
         if self._knowledge is not None:
+            self._metrics.calls.add(self._knowledge.calls)
             duties.append(self._knowledge.run)
         if self._auditing is not None:
             self._auditing.start()
@@ -223,6 +236,11 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         if validity is not None:
             metrics.certificate_expiry.set(validity.until.timestamp())
         return metrics.written()
+
+    async def _serve_metrics(self, listener: socket.socket) -> None:
+        # A copy, since what is served on is closed in the end and may be asked for again.
+        async with serving_on(listener.dup(), self._written_metrics):
+            await asyncio.get_running_loop().create_future()
 
     def context(self) -> ssl.SSLContext:
         """Give the TLS context for a connection that begins now."""

@@ -7,7 +7,7 @@ from typing import NoReturn
 from flask import Flask, Response, abort
 from werkzeug.exceptions import HTTPException
 
-from webhook import metrics
+from kube.exposing import CONTENT_TYPE
 from webhook.answering import Answering, Reply
 from webhook.intake import LARGEST_BODY, Intake
 from webhook.routes import ROUTES
@@ -37,7 +37,7 @@ def make_app(desk: Desk) -> Flask:
         return _response(reply)
 
     def written_metrics() -> Response:
-        return _response(Reply(200, desk.written_metrics(), metrics.CONTENT_TYPE))
+        return _response(Reply(200, desk.written_metrics(), CONTENT_TYPE))
 
     app.add_url_rule("/healthz", view_func=healthz)
     app.add_url_rule("/readyz", view_func=readyz)

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from api import exits, features, names
 from api.features import Features
+from kube.exposing import Address
 from webhook.tls import Terms
 
 LONGEST: Final = 3600
@@ -48,6 +49,7 @@ class Settings:
     policy_file: Path | None
     threads: int
     drain_seconds: float
+    metrics_address: Address | None
     log_level: str
     feature_gates: Features
     companion: bool
@@ -123,6 +125,13 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
         type=_seconds,
         default=5.0,
         help="seconds to go on serving, unready, after SIGTERM (%(default)g)",
+    )
+    parser.add_argument(
+        "--metrics-address",
+        type=_exposed,
+        metavar="HOST:PORT",
+        help="serve /metrics there too, over plain HTTP; port 0 takes a free one "
+        "(default: nowhere else)",
     )
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="(%(default)s)")
 
@@ -270,6 +279,11 @@ def _address(text: str) -> tuple[str, int]:
     if not host:
         raise argparse.ArgumentTypeError(f"must be HOST:PORT, got {text!r}")
     return host, _port(port)
+
+
+def _exposed(text: str) -> Address:
+    host, port = _address(text)
+    return Address(host.removeprefix("[").removesuffix("]"), port)
 
 
 def _threads(text: str) -> int:

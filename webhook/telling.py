@@ -58,7 +58,7 @@ class Herald:
 
     async def run(self, credentials: Credentials) -> None:
         """Write what waits, for ever."""
-        async with Client(credentials, "webhook", self._clock) as client:
+        async with Client(credentials, "webhook", self._clock, tally=self._metrics.calls) as client:
             while True:
                 await self.write_waiting(
                     lambda body, namespace: client.create(EVENTS, body, namespace)

@@ -67,6 +67,8 @@ async def work(told: Told, around: process.Surroundings) -> None:
     keeper = Keeper(client, around.clock, caches, reconciler.world, reconciler.placer, fenced)
     plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, told.schedulers)
     reconciler.count(around.metrics)
+    around.metrics.queues.show({"plaingang": plain.queue, "reservation": keeper.queue})
+    scans = scan_metering.Meters(around.metrics.registry)
     reconciler.announcer.timeout = told.gang_timeout
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
     capacity.follow(caches.nodes, sources.bindings)
@@ -79,18 +81,13 @@ async def work(told: Told, around: process.Surroundings) -> None:
         await _settled(client, caches)
         await sources.settled(client)
         await elector.acquired()
-        # A standby's watch may have stalled unnoticed. What is planned from must not be older than
-        # the last write of the leader before us.
-        for followed in (*_needed(caches), caches.cliques, caches.scaling_groups):
-            if followed.is_synced:
-                await followed.relist("led")
-        await sources.relist("led")
+        await _up_to_date(caches, sources)
         if isinstance(told.certificates, options.Keep):
             rotator = Rotator(client, around.clock, told.certificates.care_with(client), fenced)
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
         group.create_task(capacity.run())
-        group.create_task(_policy(told, around, fenced, reconciler.announcer))
+        group.create_task(_policy(told, around, fenced, reconciler.announcer, scans))
         if not features.sets:
             aside = StandingAside(client, around.clock, caches, Aside(features), fenced)
             group.create_task(aside.run())
@@ -107,13 +104,14 @@ async def _policy(
     around: process.Surroundings,
     fenced: Callable[[], int | None],
     announcer: Announcer,
+    scans: scan_metering.Meters,
 ) -> None:
     """Keep the policy, and hold what is there against it."""
     namespace = around.settings.namespace
     # A companion's sets are another's to judge.
     sets = around.settings.features.sets and not told.companion
     scanner = Scanner(around.client, namespace, fenced, sets=sets)
-    scanner.meter = scan_metering.Meters(around.metrics.registry)
+    scanner.meter = scans
     keeper = PolicyKeeper(around.client, namespace, fenced, announcer.voice, scanner.wake)
 
     def go_by(policy: Policy) -> None:
@@ -123,6 +121,17 @@ async def _policy(
     async with asyncio.TaskGroup() as group:
         group.create_task(keeper.run(around.rng))
         group.create_task(scanner.run())
+
+
+async def _up_to_date(caches: Caches, sources: Sources) -> None:
+    """Return once nothing that is planned from is older than the last write of a leader before us.
+
+    A standby's watch may have stalled unnoticed.
+    """
+    for followed in (*_needed(caches), caches.cliques, caches.scaling_groups):
+        if followed.is_synced:
+            await followed.relist("led")
+    await sources.relist("led")
 
 
 def _needed(caches: Caches) -> tuple[Following, ...]:

@@ -59,13 +59,13 @@ class PlainMaker:
         fenced: Callable[[], int | None],
         schedulers: Collection[str],
     ) -> None:
-        self._queue: Workqueue[Key] = Workqueue(clock)
+        self.queue: Workqueue[Key] = Workqueue(clock)
         self._client = client
         self._clock = clock
         self._gangs = caches.gangs
         self._mode = caches.mode
         self._fenced = fenced
-        listeners = Listeners(self._queue.add, self._gather)
+        listeners = Listeners(self.queue.add, self._gather)
         self._world = PlainWorld(caches, bindings, schedulers, listeners)
         self._amended: dict[Key, float] = {}
         self._vacant_since: dict[Key, dict[int, float]] = {}
@@ -73,7 +73,7 @@ class PlainMaker:
 
     async def run(self) -> None:
         """Keep all PodGangs of plain gangs until cancelled."""
-        await self._queue.run(self.reconcile, GANGS_AT_ONCE)
+        await self.queue.run(self.reconcile, GANGS_AT_ONCE)
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""
@@ -89,9 +89,10 @@ class PlainMaker:
         except (AlreadyExists, Conflict, NotFound) as error:
             # What we decided on has changed meanwhile; the cache will show it.
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
-            self._queue.retry(key)
+            self.queue.retry(key)
         except ApiError as error:
-            wait = self._queue.retry(key)
+            self.queue.blame(key)
+            wait = self.queue.retry(key)
             _log.warning(
                 "%s/%s: %s failed, trying again in %.2f s: %s",
                 *key, type(step).__name__, wait, error,
@@ -99,7 +100,7 @@ class PlainMaker:
 
     def _gather(self, key: Key) -> None:
         size = self._world.size(key)
-        self._queue.add_after(key, GATHER_SECONDS + size * GATHER_SECONDS_PER_POD)
+        self.queue.add_after(key, GATHER_SECONDS + size * GATHER_SECONDS_PER_POD)
 
     def _patient(self, view: PlainView) -> PlainView:
         """Tell the view which slots have waited for their next pod for long enough."""
@@ -115,7 +116,7 @@ class PlainMaker:
         left = {index: since[index] + seconds - now for index, seconds in kept.items()}
         tired = frozenset(index for index, seconds in left.items() if seconds <= 0)
         if len(tired) < len(left):
-            self._queue.add_after(view.key, min(s for s in left.values() if s > 0))
+            self.queue.add_after(view.key, min(s for s in left.values() if s > 0))
         return replace(view, tired=tired - {_WHOLE}, forsaken=_WHOLE in tired)
 
     async def _take(self, key: Key, step: PlainStep) -> None:
@@ -140,7 +141,7 @@ class PlainMaker:
         now = self._clock.monotonic()
         left = self._amended.get(key, -AMEND_SECONDS) + AMEND_SECONDS - now
         if left > 0 and not step.at_once:
-            self._queue.add_after(key, left)
+            self.queue.add_after(key, left)
             return
         self._amended[key] = now
         body = step.wanted.patch(step.gang)

@@ -101,6 +101,7 @@ class Reconciler:
         meters = Meters(metrics, self._clock, lambda: self._fenced() is not None, known)
         self._reservations.subscribe(meters.on_reservation)
         self.placer.meters = meters
+        metrics.queues.show({"podgang": self.queue})
 
     def _depths(self) -> tuple[int, int]:
         return len(self.queue), self.placer.depth()
@@ -159,6 +160,7 @@ class Reconciler:
             _log.info("%s/%s: %s overtaken: %s", *key, type(step).__name__, error)
             self.queue.retry(key)
         except ApiError as error:
+            self.queue.blame(key)
             wait = self.queue.retry(key)
             _log.warning(
                 "%s/%s: %s failed, trying again in %.2f s: %s",

@@ -174,6 +174,7 @@ class StandingAside:
             _log.info("%s/%s: overtaken: %s", *key, error)
             queue.retry(key)
         except ApiError as error:
+            queue.blame(key)
             wait = queue.retry(key)
             _log.warning("%s/%s: still held, again in %.2f s: %s", *key, wait, error)
         else:
@@ -193,6 +194,7 @@ class StandingAside:
         try:
             answer = await write(self.client, gang, wanted, companion=mode.companion)
         except ApiError as error:
+            queue.blame(key)
             wait = queue.retry(key)
             _log.info("%s/%s: not told yet, again in %.2f s: %s", *key, wait, error)
         else:

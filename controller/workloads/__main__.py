@@ -31,6 +31,7 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
     reconciler = Reconciler(
         client, around.clock, known, elector.is_leader, choices, socket.gethostname()
     )
+    around.metrics.queues.show({"podcliqueset": reconciler.queue})
     look = timed(around.metrics, around.clock, reconciler.queue, reconciler.reconcile)
     async with asyncio.TaskGroup() as group:
         for kind, cache in known.all.items():

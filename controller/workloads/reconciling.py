@@ -239,6 +239,7 @@ class Reconciler:
         found = {**kept, **anew}
         wait = min(each.until for each in found.values()) - now
         if refused:
+            self.queue.blame(key)
             _log.warning(
                 "%s/%s: refused %d times, trying again in %.2f s: %s",
                 *key, len(refused), wait, next(iter(refused.values())).description,

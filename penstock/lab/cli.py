@@ -9,6 +9,8 @@ from penstock.ending import run_to_end
 from penstock.lab import cluster, tailing
 from penstock.lab.errors import LabError
 from penstock.lab.folders import Labs
+from penstock.lab.installation import Installation
+from penstock.lab.layout import Layout
 from penstock.lab.spec import DEFAULT_NAME, DEFAULT_TOPOLOGY, LabSpec, parse_setting
 from penstock.lab.state import Lab, read_state
 from penstock.lab.tools import KUBERNETES, node_toolset, toolset
@@ -162,6 +164,18 @@ def logs(
         await tailing.tail(chosen, lines, follow=follow, write=typer.echo)
 
     run_to_end("lab logs", work())
+
+
+def metrics(*, name: Name = DEFAULT_NAME) -> None:
+    """Print where each component of Penstock in a lab serves its metrics."""
+
+    async def work() -> None:
+        there = Installation(Layout.of(Labs.of(os.environ).folder(name).root))
+        for component in there.settings.components():
+            url = there.metrics(component) if there.running(component) else "does not run"
+            typer.echo(f"{component}  {url}")
+
+    run_to_end("lab metrics", work())
 
 
 def binaries(

@@ -45,6 +45,11 @@ class Installation:
         """Return where a component's output goes."""
         return self.layout.log(component)
 
+    def metrics(self, component: str) -> str:
+        """Return the URL at which a component serves its metrics; LabError if it does not run."""
+        self.pid(component)
+        return self.layout.metrics(component).read_text(encoding="ascii").strip()
+
     def running(self, component: str) -> bool:
         """Tell whether the component's process runs."""
         record = processes.read_record(self.layout.record(component))

@@ -25,6 +25,7 @@ from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
 from kube.errors import ApiError
+from kube.exposing import PATH, Address
 from penstock.lab import balancer, processes, supervision
 from penstock.lab.account import ApiCluster
 from penstock.lab.balancer import Balancer
@@ -129,7 +130,10 @@ class Keeper:
         if name.startswith("webhook"):
             port = free_port()
             self._balancer.point(name, port)
-        return self._command_line(self._layout, self._settings, name, port)
+        metrics = Address(LOOPBACK, free_port())
+        self._layout.metrics(name).write_text(f"http://{metrics}{PATH}\n", encoding="ascii")
+        command = self._command_line(self._layout, self._settings, name, port)
+        return [*command, "--metrics-address", str(metrics)]
 
     def _ended(self, name: str, code: int) -> None:
         self._balancer.withdraw(name)

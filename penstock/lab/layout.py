@@ -53,7 +53,7 @@ class Layout:
         """Make the directories, closed to everybody else: they hold tokens and a private key."""
         directories = (self.root, self.records, self.holds, self.logs, self.kubeconfigs, self.tls)
         tokens = (self.token_directory(account) for account in (*ACCOUNTS, KUBELET_ACCOUNT))
-        for directory in (*directories, *tokens):
+        for directory in (*directories, self.exposed, *tokens):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @property
@@ -120,6 +120,15 @@ class Layout:
     def audit_key(self) -> Path:
         """Return the key that webhooks share for their audit logs."""
         return self.root / "audit.key"
+
+    @property
+    def exposed(self) -> Path:
+        """Return where it is written down at which URLs components serve their metrics."""
+        return self.root / "metrics"
+
+    def metrics(self, component: str) -> Path:
+        """Return the file with the URL at which a component serves its metrics."""
+        return self.exposed / component
 
     @property
     def addresses(self) -> Path:

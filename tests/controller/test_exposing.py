@@ -8,7 +8,8 @@ from prometheus_client import Counter
 
 from api import exits
 from controller import settings
-from controller.exposing import Address, Metrics, serving
+from controller.exposing import Metrics
+from kube.exposing import Address, serving
 from kube.startup import StartupFailure
 
 HERE = Address("127.0.0.1", 0)
@@ -30,7 +31,7 @@ async def test_what_was_counted_is_shown_as_it_is_when_somebody_looks() -> None:
     metrics = Metrics("gangs", lambda: leads)
     things = Counter("things", "Things", registry=metrics.registry)
     metrics.refresh.append(things.inc)
-    async with serving(HERE, metrics) as there:
+    async with serving(HERE, metrics.written) as there:
         for count, leading in ((1, "0.0"), (2, "1.0")):
             line, body = await fetch(there, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             assert line == "HTTP/1.1 200 OK"
@@ -52,14 +53,14 @@ async def test_what_was_counted_is_shown_as_it_is_when_somebody_looks() -> None:
     ],
 )
 async def test_nothing_else_is_answered(request_line: str, status: str) -> None:
-    async with serving(HERE, Metrics("gangs", lambda: True)) as there:
+    async with serving(HERE, Metrics("gangs", lambda: True).written) as there:
         line, body = await fetch(there, f"{request_line}\r\n\r\n")
     assert line == f"HTTP/1.1 {status}"
     assert bool(body) != request_line.startswith("HEAD")
 
 
 async def test_a_request_that_is_too_long_is_cut_off() -> None:
-    async with serving(HERE, Metrics("gangs", lambda: True)) as there:
+    async with serving(HERE, Metrics("gangs", lambda: True).written) as there:
         line, _ = await fetch(there, f"GET /metrics HTTP/1.1\r\nX: {'x' * 10_000}")
         assert line == ""
         line, _ = await fetch(there, "GET /metrics HTTP/1.1\r\n\r\n")
@@ -67,20 +68,20 @@ async def test_a_request_that_is_too_long_is_cut_off() -> None:
 
 
 async def test_without_an_address_nothing_is_served() -> None:
-    async with serving(None, Metrics("gangs", lambda: True)) as there:
+    async with serving(None, Metrics("gangs", lambda: True).written) as there:
         assert there is None
 
 
 async def test_a_taken_port_ends_the_process_with_the_flag_named() -> None:
     metrics = Metrics("gangs", lambda: True)
-    async with serving(HERE, metrics) as there:
+    async with serving(HERE, metrics.written) as there:
         assert there is not None
         with pytest.raises(StartupFailure, match="--metrics-address: another process") as failed:
-            async with serving(there, metrics):
+            async with serving(there, metrics.written):
                 pass
     assert failed.value.exit_code == exits.PORT_TAKEN
     with pytest.raises(StartupFailure, match="no address of this machine") as failed:
-        async with serving(Address("192.0.2.1", 0), metrics):
+        async with serving(Address("192.0.2.1", 0), metrics.written):
             pass
     assert failed.value.exit_code == exits.BAD_SETTINGS
 

@@ -19,6 +19,7 @@ from api.jsons import Json
 from certs.issue import issue_authority
 from certs.seals import Signer
 from kube.access import Credentials
+from kube.tallies import CallTally
 from kube.tokens import FixedHeader
 from tests.support.auditstand import SECRET, ledger
 from tests.support.clientpair import client_pair
@@ -248,7 +249,7 @@ async def test_it_is_followed_who_the_front_proxy_is(tmp_path: Path) -> None:
     async with standing_api(Stand()) as api:
         configs = api.kinds[CONFIGS]
         credentials = Credentials(api.url, None, FixedHeader())
-        following = asyncio.create_task(gate.follow(credentials, clock))
+        following = asyncio.create_task(gate.follow(credentials, clock, CallTally()))
 
         async def until_it_is(wanted: FrontProxy | None) -> None:
             async with asyncio.timeout(20.0):

@@ -27,6 +27,7 @@ def test_flags_become_settings_with_defaults() -> None:
         policy_file=None,
         threads=16,
         drain_seconds=0.5,
+        metrics_address=None,
         log_level="info",
         feature_gates=Features(),
         companion=False,

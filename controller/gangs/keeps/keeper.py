@@ -83,6 +83,7 @@ class Keeper:
             _log.info("%s/%s: overtaken: %s", *key, error)
             self.queue.retry(key)
         except ApiError as error:
+            self.queue.blame(key)
             wait = self.queue.retry(key)
             _log.warning("%s/%s: failed, trying again in %.2f s: %s", *key, wait, error)
 
