@@ -239,6 +239,16 @@ COMMANDS: Final = (
         ("kubectl penstock reservations", "penstock reservations -n team-a --ledger -o wide"),
     ),
     Entry(
+        "dashboard",
+        "penstock.dashboard.commands:dashboard",
+        "Serve a page that shows the cluster and its gangs, live.",
+        (
+            "kubectl penstock dashboard --open",
+            "penstock dashboard --port 8080 --context production",
+            "penstock dashboard --audit-dir audit/    # refused specs out of a folder",
+        ),
+    ),
+    Entry(
         "tree",
         "penstock.plugin.commands:tree",
         "Show a set as a tree of gangs, groups, cliques and pods.",

@@ -199,6 +199,10 @@ class Stock:
         """List all that is taken, also where no node is."""
         return (hold for spot in self._spots.values() for hold in spot.holds.values())
 
+    def entries(self) -> Iterator[tuple[Hashable, Hold]]:
+        """List all that is taken with its keys, also where no node is."""
+        return (entry for spot in self._spots.values() for entry in spot.holds.items())
+
     def daemonsets(self) -> Iterator[DaemonSet]:
         """List the DaemonSets whose pods are expected."""
         return iter(self._daemonsets.values())

@@ -95,6 +95,16 @@ class Stockroom:
         with self._without(moving):
             return self._stock.snapshot()
 
+    def shares(self) -> Iterator[tuple[Key | None, Hold]]:
+        """List all that was taken when the last snapshot was, and by which gang's slots it is.
+
+        None stands for pods that are there, or need no slot, and for what people keep.
+        """
+        slots: dict[Hashable, Key] = {
+            (gang, slot): gang for gang, spoken in self._spoken.items() for slot in spoken.slots
+        }
+        return ((slots.get(key), hold) for key, hold in self._stock.entries())
+
     def emptied(self) -> Emptied:
         """Give the cluster of the last snapshot as if nobody were on it."""
         return self._stock.emptied()

@@ -64,7 +64,7 @@ def queued(scene: Scene, standings: Iterable[Standing]) -> dict[str, Line]:
     """Put every gang into its queue."""
     lines = {queue.name: Line(queue.name, queue) for queue in scene.policy.queues}
     for each in standings:
-        found = _queue_of(scene.policy, each.view)
+        found = queue_of(scene.policy, each.view)
         line = lines.setdefault(found or NONE, Line(found or NONE, None))
         line.gangs.append((each, each.said(scene.now)))
         for member in each.view.members:
@@ -76,7 +76,8 @@ def queued(scene: Scene, standings: Iterable[Standing]) -> dict[str, Line]:
     return lines
 
 
-def _queue_of(policy: Policy, view: GangView) -> str:
+def queue_of(policy: Policy, view: GangView) -> str:
+    """Name the queue that the gang stands in; "" for none."""
     written = judging.queue_of(view)
     labels: JsonObject = {names.QUEUE_LABEL: written} if written else {}
     return standing.of(policy, view.gang.metadata.namespace, labels).name
@@ -131,25 +132,25 @@ def _row(line: Line) -> tuple[str | Text, ...]:
         str(line.pods),
         ", ".join(f"{amount} {name}" for name, amount in sorted(line.devices.items())) or "-",
         ", ".join(queue.namespaces) if queue else "-",
-        "; ".join(_limits(queue)) if queue else "-",
+        "; ".join(limits(queue)) if queue else "-",
     )
 
 
-def _limits(queue: Queue) -> Iterator[str]:
+def limits(queue: Queue) -> Iterator[str]:
     """Say in few words what a queue asks of gangs."""
-    limits = queue.limits
+    asked = queue.limits
     counts: Mapping[str, int | None] = {
-        "gangs a set": limits.gangs,
-        "GPUs a gang": limits.gpus_per_gang,
-        "pods a gang": limits.pods_per_gang.max,
-        "pods a clique": limits.replicas_per_clique,
+        "gangs a set": asked.gangs,
+        "GPUs a gang": asked.gpus_per_gang,
+        "pods a gang": asked.pods_per_gang.max,
+        "pods a clique": asked.replicas_per_clique,
     }
     said = [f"at most {most} {what}" for what, most in counts.items() if most is not None]
     yield from said
-    if limits.pods_per_gang.min:
-        yield f"at least {limits.pods_per_gang.min} pods a gang"
-    if limits.priority_classes is not None:
-        yield f"priorities {', '.join(limits.priority_classes) or 'none'}"
+    if asked.pods_per_gang.min:
+        yield f"at least {asked.pods_per_gang.min} pods a gang"
+    if asked.priority_classes is not None:
+        yield f"priorities {', '.join(asked.priority_classes) or 'none'}"
     if queue.topology is not None:
         many = queue.topology.when_pods_at_least
         yield f"{queue.topology.required} required from {many} pods on"

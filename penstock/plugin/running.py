@@ -55,7 +55,7 @@ def run(name: str, where: Where, form: Form, told: Mapping[str, object]) -> None
     console = Console(highlight=False, soft_wrap=form.output in ("json", "yaml"))
 
     async def work() -> int:
-        with _pointing():
+        with pointing():
             namespace = where.namespace or default_namespace(where)
             found = client_of(where, clock)
         async with found as client:
@@ -64,7 +64,7 @@ def run(name: str, where: Where, form: Form, told: Mapping[str, object]) -> None
             else:
                 whole = Whole(client, clock, where)
                 once = partial(whole.told, partial(module.report, **told), namespace)
-            with _pointing():
+            with pointing():
                 report = await answered(once, form, console, clock)
         reports.written(report, form.output, console)
         return report.code
@@ -86,14 +86,14 @@ class Whole:
     ) -> Report:
         """Read, and answer."""
         with self._source.shown():
-            policy = await _policy(self._client, self._where.system)
+            policy = await policy_of(self._client, self._where.system)
             mode = Mode(companion=self._where.companion)
             found = await scene(self._source, self._clock.now(), mode, policy)
         return await answer(found, namespace)
 
 
 @contextmanager
-def _pointing() -> Iterator[None]:
+def pointing() -> Iterator[None]:
     """Say of a failure what to look at."""
     try:
         yield
@@ -106,7 +106,7 @@ def _pointing() -> Iterator[None]:
         raise BadCredentials(f"{error}; choose a cluster by --kubeconfig or --context") from error
 
 
-async def _policy(client: Client, namespace: str) -> Policy:
+async def policy_of(client: Client, namespace: str) -> Policy:
     """Read the policy in force: the one there is, else the last good one, else the built-in."""
     for name in (names.POLICY_CONFIG, names.KEPT_POLICY_CONFIG):
         try:

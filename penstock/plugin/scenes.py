@@ -74,6 +74,14 @@ class Followed(Protocol):
         """List once."""
         ...
 
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        ...
+
+    async def synced(self) -> None:
+        """Return once the first list has arrived."""
+        ...
+
 
 class PriorityClass(msgspec.Struct, frozen=True, rename="camel"):
     """What a priority class stands for."""
@@ -157,40 +165,71 @@ class Kept:
         raise NotImplementedError
 
 
+@dataclass(frozen=True)
+class Reading:
+    """All that a scene is made of, before anything of it has been read."""
+
+    caches: Caches
+    sources: Sources
+    sets: Cache[Custom]
+    classes: Cache[PriorityClass]
+    world: World
+
+    @classmethod
+    def of(
+        cls,
+        source: Source,
+        rng: random.Random,
+        mode: Mode = ALONE,
+        touched: Callable[[Key], None] | None = None,
+    ) -> "Reading":
+        """Make the caches; `touched` is told of each gang that something has changed for."""
+        caches, sources = Caches.of(source, rng, mode), Sources.of(source, rng)
+        sets = Cache(source, PODCLIQUESETS, Custom, rng)
+        classes = Cache(source, PRIORITY_CLASSES, PriorityClass, rng)
+        world = World(caches, touched or _nobody, _nothing)
+        world.follow(sources)
+        return cls(caches, sources, sets, classes, world)
+
+    def every(self) -> dict[Resource, Followed]:
+        """Give each cache by its kind."""
+        caches, sources = self.caches, self.sources
+        return {
+            NODES: caches.nodes,
+            PODS: caches.pods,
+            PODGANGS: caches.gangs,
+            RESERVATIONS: caches.reservations,
+            PODCLIQUES: caches.cliques,
+            SCALING_GROUPS: caches.scaling_groups,
+            PODCLIQUESETS: self.sets,
+            TOPOLOGY_BINDINGS: sources.bindings,
+            DAEMONSETS: sources.daemonsets,
+            VOLUME_CLAIMS: sources.claims,
+            VOLUMES: sources.volumes,
+            STORAGE_CLASSES: sources.classes,
+            RESOURCE_CLAIMS: sources.devices,
+            CLAIM_TEMPLATES: sources.templates,
+            DEVICE_SLICES: sources.slices,
+            DEVICE_CLASSES: sources.device_classes,
+            PRIORITY_CLASSES: self.classes,
+        }
+
+
 async def scene(
     source: Source, now: datetime, mode: Mode = ALONE, policy: Policy = BUILT_IN
 ) -> Scene:
     """Read all that bears on where gangs go; raises what says who must do what first."""
     rng = random.Random(0)  # noqa: S311 - nothing is followed, so no chance comes into it
-    caches, sources = Caches.of(source, rng, mode), Sources.of(source, rng)
-    sets = Cache(source, PODCLIQUESETS, Custom, rng)
-    classes = Cache(source, PRIORITY_CLASSES, PriorityClass, rng)
-    world = World(caches, _nobody, _nothing)
-    world.follow(sources)
-    every: dict[Resource, Followed] = {
-        NODES: caches.nodes,
-        PODS: caches.pods,
-        PODGANGS: caches.gangs,
-        RESERVATIONS: caches.reservations,
-        PODCLIQUES: caches.cliques,
-        SCALING_GROUPS: caches.scaling_groups,
-        PODCLIQUESETS: sets,
-        TOPOLOGY_BINDINGS: sources.bindings,
-        DAEMONSETS: sources.daemonsets,
-        VOLUME_CLAIMS: sources.claims,
-        VOLUMES: sources.volumes,
-        STORAGE_CLASSES: sources.classes,
-        RESOURCE_CLAIMS: sources.devices,
-        CLAIM_TEMPLATES: sources.templates,
-        DEVICE_SLICES: sources.slices,
-        DEVICE_CLASSES: sources.device_classes,
-        PRIORITY_CLASSES: classes,
-    }
+    made = Reading.of(source, rng, mode)
+    every = made.every()
     refused = await asyncio.gather(*(_listed(cache) for cache in every.values()))
     errors = {kind: error for kind, error in zip(every, refused, strict=True) if error is not None}
-    _see_that_enough_was_read(errors)
-    sources.missing.update(errors)
-    return Scene(caches, sources, sets, classes, world, now, policy, frozenset(errors), every)
+    see_that_enough_was_read(errors)
+    made.sources.missing.update(errors)
+    return Scene(
+        made.caches, made.sources, made.sets, made.classes, made.world, now, policy,
+        frozenset(errors), every,
+    )  # fmt: skip
 
 
 async def _listed(cache: Followed) -> ApiError | None:
@@ -201,7 +240,8 @@ async def _listed(cache: Followed) -> ApiError | None:
     return None
 
 
-def _see_that_enough_was_read(errors: Mapping[Resource, ApiError]) -> None:
+def see_that_enough_was_read(errors: Mapping[Resource, ApiError]) -> None:
+    """Raise what says why a cluster of which these kinds cannot be listed tells nothing."""
     forbidden = [kind for kind, error in errors.items() if isinstance(error, Forbidden)]
     if forbidden:
         raise AskedWronglyError(no_right(forbidden), exits.BAD_CREDENTIALS)

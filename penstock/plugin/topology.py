@@ -81,8 +81,8 @@ async def report(scene: Scene, namespace: str, *, name: str = "", resource: str 
     """Draw the topology of that name, else the built-in one."""
     del namespace  # the network is everybody's
     taken = judging.snapshot(scene)
-    topology = _chosen(taken, name)
-    column = _column(taken, resource)
+    topology = chosen(taken, name)
+    column = column_of(taken, resource)
     whole = _areas(taken, topology, column)
     what = taken.resources[column] if taken.resources else ""
     return Report(
@@ -90,7 +90,8 @@ async def report(scene: Scene, namespace: str, *, name: str = "", resource: str 
     )
 
 
-def _chosen(taken: Snapshot, name: str) -> Topology:
+def chosen(taken: Snapshot, name: str) -> Topology:
+    """Give the topology of that name, else the built-in one."""
     found = taken.topology(name)
     if found is None:
         there = (
@@ -100,7 +101,8 @@ def _chosen(taken: Snapshot, name: str) -> Topology:
     return found
 
 
-def _column(taken: Snapshot, resource: str) -> int:
+def column_of(taken: Snapshot, resource: str) -> int:
+    """Give the column of a resource; of none that is named, that of the commonest device."""
     if not taken.resources:
         return 0
     if resource:
@@ -141,7 +143,7 @@ def _boxes(taken: Snapshot, column: int) -> list[Box]:
             node.metadata.name,
             int(taken.capacity[row, column]) if taken.resources else 0,
             int(taken.capacity[row, column] - taken.free[row, column]) if taken.resources else 0,
-            _state(node),
+            state_of(node),
             tuple(sorted({"/".join(key) for key in _gangs(taken, row)})),
         )
         for row, node in enumerate(taken.nodes)
@@ -155,7 +157,8 @@ def _gangs(taken: Snapshot, row: int) -> Iterator[Key]:
             yield key
 
 
-def _state(node: Node) -> str:
+def state_of(node: Node) -> str:
+    """Say what keeps pods off a node; "" for nothing."""
     if not node.ready:
         return "not ready"
     return "cordoned" if node.spec.unschedulable else ""

@@ -1,0 +1,1 @@
+"""`penstock dashboard`: a page that shows the cluster and its gangs, live."""
