@@ -91,6 +91,8 @@ RELEASED_ANNOTATION: Final = "penstock.dev/released"
 SPREAD_ANNOTATION: Final = "penstock.dev/spread"
 # On webhook configurations and guards' bindings: which feature gates the chart was installed with.
 FEATURES_ANNOTATION: Final = "penstock.dev/feature-gates"
+# On webhook configurations: which of their webhooks fail closed once they are proven to answer.
+CLOSES_ANNOTATION: Final = "penstock.dev/closes-when-proven"
 # The guard that asks new pods of gangs for our gate.
 GANG_PODS_GUARD: Final = "penstock-guard-gang-pods"
 # On PodCliques: our hash of the template they have, whatever the label of that template says.

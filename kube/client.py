@@ -249,11 +249,17 @@ class Client:
         *,
         manager: str | None = None,
         strict: bool = False,
+        dry_run: bool = False,
     ) -> bytes:
-        """Create an object; with `strict`, unknown and repeated fields are refused."""
+        """Create an object; with `strict`, unknown and repeated fields are refused.
+
+        With `dry_run` it is judged by all, and not stored.
+        """
         query = {"fieldManager": manager or self._manager}
         if strict:
             query["fieldValidation"] = "Strict"
+        if dry_run:
+            query["dryRun"] = "All"
         path = resource.path(namespace)
         return await self._transport.send(Call("POST", path, query, _encode(body)))
 

@@ -259,6 +259,16 @@ COMMANDS: Final = (
         ),
     ),
     Entry(
+        "prove",
+        "penstock.prove:prove",
+        "Prove that admission works, and have its webhooks fail closed from then on.",
+        (
+            "penstock prove",
+            "penstock prove --namespace team-a --wait 60",
+            "penstock prove --look    # changes nothing",
+        ),
+    ),
+    Entry(
         "release",
         "penstock.release:release",
         "In an emergency, let gated pods go without their gangs.",

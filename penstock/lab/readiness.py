@@ -13,18 +13,16 @@ from kube.errors import ApiError, NotFound
 from kube.resources import (
     LEASES,
     MUTATING_WEBHOOKS,
-    PODCLIQUESETS,
     PODS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
 from kube.transport import Call, Transport
+from penstock import proving
 from penstock.lab.balancer import https_readyz
 from penstock.lab.layout import Settings
 from penstock.lab.ports import LOOPBACK
 
-CHECK_NAMESPACE = "default"
-VALIDATING_WEBHOOK = "podcliquesets.penstock.dev"
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet", namespaced=True)
 
 Answer = Awaitable[str]
@@ -60,10 +58,11 @@ def checks(settings: Settings, person: Person) -> list[Check]:
     if features.gang_scheduling:
         # Nobody of ours is to blame for these: the API server takes about a second to act by them.
         found.insert(0, Check("guards act", [], lambda: guards_act(person.transport)))
-    if features.grove_integration and not settings.companion:
+    if not settings.companion:
+        # Nobody else does it where the processes run outside the cluster.
         found += [
-            Check("a valid set is admitted", webhooks, lambda: valid_passes(person.transport)),
-            Check("a cycle is refused", webhooks, lambda: cycle_is_refused(person.transport)),
+            Check("admission answers", webhooks, lambda: proving.missing(person.client)),
+            Check("webhooks fail closed", webhooks, lambda: proving.closed(person.client)),
         ]
     if not features.sets:
         let_go = lambda: none_waits(person.client, sets=features.gang_scheduling)  # noqa: E731
@@ -124,27 +123,6 @@ async def led(person: Client, lease: str) -> str:
     return "" if found.spec.holder_identity else f"nobody holds the lease {lease}"
 
 
-async def valid_passes(transport: Transport) -> str:
-    """Ask whether a valid set would be stored; nothing is."""
-    try:
-        await _dry_run(transport, PODCLIQUESETS, a_set({"leader": [], "worker": ["leader"]}))
-    except ApiError as error:
-        return f"a valid set is not admitted: {error}"
-    return ""
-
-
-async def cycle_is_refused(transport: Transport) -> str:
-    """Ask whether a set whose cliques wait for each other would be refused by our webhook."""
-    try:
-        await _dry_run(transport, PODCLIQUESETS, a_set({"a": ["b"], "b": ["a"]}))
-    except ApiError as error:
-        # A webhook that cannot be reached refuses too, but in other words.
-        if VALIDATING_WEBHOOK in error.message and "denied the request" in error.message:
-            return ""
-        return f"a set with a cycle is refused for another reason: {error}"
-    return "a set with a cycle in startsAfter is admitted"
-
-
 async def guards_act(transport: Transport) -> str:
     """Ask whether the API server judges by the guards already.
 
@@ -198,33 +176,6 @@ def a_gang_of_a_daemonset() -> JsonObject:
     }
 
 
-def a_set(starts_after: dict[str, list[str]]) -> JsonObject:
-    """Return a small set whose cliques start after each other in the given way."""
-    return {
-        "apiVersion": PODCLIQUESETS.api_version,
-        "kind": PODCLIQUESETS.kind,
-        "metadata": {"name": "install-check"},
-        "spec": {
-            "replicas": 1,
-            "template": {
-                "cliqueStartupType": "CliqueStartupTypeExplicit",
-                "cliques": [
-                    {
-                        "name": name,
-                        "spec": {
-                            "roleName": name,
-                            "replicas": 1,
-                            "startsAfter": [*others],
-                            "podSpec": {"containers": [{"name": "main", "image": "none"}]},
-                        },
-                    }
-                    for name, others in starts_after.items()
-                ],
-            },
-        },
-    }
-
-
 async def _dry_run(transport: Transport, resource: Resource, body: JsonObject) -> None:
-    path = resource.path(CHECK_NAMESPACE)
+    path = resource.path(proving.NAMESPACE)
     await transport.send(Call("POST", path, {"dryRun": "All"}, msgspec.json.encode(body)))

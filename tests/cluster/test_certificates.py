@@ -29,7 +29,7 @@ from kube.errors import ApiError, Forbidden
 from kube.resources import API_SERVICES, ENDPOINTSLICES, MUTATING_WEBHOOKS, PODCLIQUESETS, SECRETS
 from kube.transport import Call, Patience, Transport
 from penstock.lab.helm import Helm, chart
-from penstock.lab.readiness import a_set
+from penstock.proving import a_set
 from tests.support import rotating
 from tests.support.installed import Installed
 from tests.support.rolling import hasty_gangs

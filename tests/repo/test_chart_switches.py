@@ -88,6 +88,7 @@ def test_a_companion_leaves_sets_to_whoever_makes_them(outside: Objects, render:
     gone = bound(outside) - bound(beside)
     assert gone == {
         "penstock-guard-managed-status",
+        "penstock-guard-prover",
         "penstock-guard-set-authors",
         "penstock-guard-set-data",
         "penstock-guard-set-templates",

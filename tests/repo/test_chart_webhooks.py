@@ -11,7 +11,7 @@ pytestmark = pytest.mark.cluster  # it needs helm, which `make test-fast` must d
 
 VALIDATING: Final = "ValidatingWebhookConfiguration"
 MUTATING: Final = "MutatingWebhookConfiguration"
-# Kind of configuration, webhook, path, failure policy, seconds.
+# Kind of configuration, webhook, path, failure policy once it is proven to answer, seconds.
 WEBHOOKS: Final = [
     (MUTATING, "podcliquesets.penstock.dev", "/default/podcliquesets", "Fail", 5),
     (MUTATING, "pods.penstock.dev", "/mutate/pods", "Ignore", 2),
@@ -68,10 +68,23 @@ def test_each_answers_at_its_path_and_fails_as_it_should(
 ) -> None:
     found = webhooks(outside, kind)[name]
     assert found["clientConfig"] == {"url": f"{URL}{path}"}
-    assert (found["failurePolicy"], found["timeoutSeconds"]) == (policy, seconds)
+    assert (found["failurePolicy"], found["timeoutSeconds"]) == ("Ignore", seconds)
     # Other served versions come too; and what writes nothing may be asked in a dry run.
     assert (found["matchPolicy"], found["sideEffects"]) == ("Equivalent", "NoneOnDryRun")
     assert found["admissionReviewVersions"] == ["v1"]
+
+
+@pytest.mark.parametrize("kind", [VALIDATING, MUTATING])
+def test_all_start_open_and_those_are_closed_that_can_be_without_harm(
+    outside: Objects, render: Render, kind: str
+) -> None:
+    policies = {name: policy for of, name, _, policy, _ in WEBHOOKS if of == kind}
+    at_once = webhooks(render("webhook.proof.enabled=false"), kind)
+    assert {name: each["failurePolicy"] for name, each in at_once.items()} == policies
+    configuration = outside[kind, names.WEBHOOK_CONFIGURATION]
+    (closing,) = items(configuration, "metadata", "annotations", names.CLOSES_ANNOTATION)
+    closed = [name for name, policy in policies.items() if policy == "Fail"]
+    assert str(closing).split(",") == closed
 
 
 @pytest.mark.parametrize("kind", [VALIDATING, MUTATING])

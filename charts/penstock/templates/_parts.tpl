@@ -32,12 +32,16 @@ matchExpressions:
 {{ printf "['%s']" (join "', '" (include "penstock.leftOutNamespaces" . | fromJsonArray)) }}
 {{- end -}}
 
-{{- /* For the metadata of a webhook configuration: what is on, and who puts the CA bundle in, if gangs does not. */ -}}
+{{- /* For the metadata of a webhook configuration: what is on, what is closed once it is proven, and who puts the CA bundle
+in, if gangs does not: call with (dict "root" $ "kind" "..."). */ -}}
 {{- define "penstock.injectedBundle" -}}
 annotations:
-  {{- include "penstock.featureGates" . | nindent 2 }}
-  {{- if .Values.certManager.enabled }}
-  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/penstock-webhook
+  {{- include "penstock.featureGates" .root | nindent 2 }}
+  {{- with include "penstock.closing" . }}
+  penstock.dev/closes-when-proven: {{ . }}
+  {{- end }}
+  {{- if .root.Values.certManager.enabled }}
+  cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/penstock-webhook
   {{- end }}
 {{- end -}}
 
@@ -73,4 +77,33 @@ away may keep a set from going, and each set is spared two calls.
 {{- /* For the metadata of what gates new pods: gangs reads there what is switched off. The caller indents. */ -}}
 {{- define "penstock.featureGates" -}}
 penstock.dev/feature-gates: "GangScheduling={{ .Values.featureGates.GangScheduling }},GroveIntegration={{ .Values.featureGates.GroveIntegration }}"
+{{- end -}}
+
+{{- /*
+What becomes of what a webhook is asked about that does not answer. Open while nothing is proven; one that was closed
+stays so, whoever upgrades: call with (dict "root" $ "kind" "..." "name" "...").
+*/ -}}
+{{- define "penstock.failurePolicy" -}}
+{{- $found := "Fail" -}}
+{{- if .root.Values.webhook.proof.enabled -}}
+{{- $found = "Ignore" -}}
+{{- $there := lookup "admissionregistration.k8s.io/v1" .kind "" "penstock" | default dict -}}
+{{- range $there.webhooks -}}
+{{- if and (eq .name $.name) .failurePolicy }}{{ $found = .failurePolicy }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{ $found }}
+{{- end -}}
+
+{{- /* Which webhooks of a configuration are closed once they are proven; the others stay open for good. */ -}}
+{{- define "penstock.closing" -}}
+{{- $found := list -}}
+{{- if not .root.Values.companion.enabled -}}
+{{- $found = append $found "podcliquesets.penstock.dev" -}}
+{{- if eq .kind "ValidatingWebhookConfiguration" -}}
+{{- $found = append $found "clustertopologybindings.penstock.dev" -}}
+{{- if .root.Values.featureGates.GroveIntegration }}{{ $found = append $found "managed.penstock.dev" }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{ $found | join "," }}
 {{- end -}}
