@@ -6,6 +6,7 @@ then another may lead, and whoever runs the process starts it again.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import random
@@ -16,6 +17,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Final
 
 from api import exits
 from controller.exposing import Metrics
@@ -29,6 +31,10 @@ from kube.lease import Elector, LostLease
 from kube.leasebox import ClusterLease
 from kube.resources import Resource
 from kube.startup import StartupFailure, preflight
+
+# How many objects come before Python looks for cycles among the new ones. What a plan or a list of
+# pods is made of has none, and with Python's own 700 a decision would wait for it again and again.
+YOUNG: Final = 50_000
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +72,7 @@ def main(component: Component, settings: Settings) -> int:
         format=f"%(asctime)s %(levelname)-7s {component.name} %(name)s: %(message)s",
     )
     logging.getLogger("asyncio").setLevel(logging.WARNING)
+    gc.set_threshold(YOUNG)
     try:
         asyncio.run(_run(component, settings))
     except BaseExceptionGroup as group:

@@ -16,7 +16,7 @@ from tests.bench import engine_deciding as deciding
 from tests.bench import engine_gangs as asking
 from tests.bench import engine_growth as growing
 from tests.bench import engine_stock as stock
-from tests.bench.engine_clock import CLOCKS, Clock, pinned, said
+from tests.bench.engine_clock import CLOCKS, Clock, collected, pinned, said
 from tests.bench.harness import OUTPUT, Appendix, Row, report
 
 
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None, directory: Path = OUTPUT) -> No
     clock, size = CLOCKS[options.clock], QUICK if options.quick else WHOLE
     if options.times:
         size = replace(size, times=options.times)
-    with pinned() as core:
+    with pinned() as core, collected():
         rows = [row for full in size.fulls for row in decisions(size, full, clock)]
         said("snapshot and memory")
         rows += stock.rows(size.nodes, size.fulls[-1], clock, max(3, size.times // 12))
@@ -86,7 +86,7 @@ def grow(size: Size, clock: Clock) -> list[growing.Growth]:
     few = max(3, size.times // 6)
     return [
         growing.by_nodes(size.grown_nodes, size.gangs // 4, clock, few),
-        growing.by_gangs(size.nodes, size.grown_gangs, clock, 3),
+        growing.by_gangs(size.nodes, size.grown_gangs, clock, few // 2),
     ]
 
 

@@ -1,5 +1,6 @@
 """How the engine's benchmark takes time: on one core, one call after the other."""
 
+import gc
 import itertools
 import math
 import os
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from controller.process import YOUNG
 from tests.bench.harness import Timing
 
 Clock = Callable[[], float]
@@ -27,6 +29,15 @@ def pinned() -> Iterator[int | None]:
         return
     yield max(before)
     os.sched_setaffinity(0, before)
+
+
+@contextmanager
+def collected() -> Iterator[None]:
+    """Look for garbage meanwhile as seldom as the controllers do."""
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG)
+    yield
+    gc.set_threshold(*before)
 
 
 @dataclass(frozen=True)

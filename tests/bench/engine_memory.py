@@ -14,6 +14,7 @@ import msgspec
 from api.streams import Node, Pod
 from scheduler import cycle
 from tests.bench import engine_clusters as clusters
+from tests.bench.engine_clock import collected
 from tests.bench.engine_gangs import nested_gangs
 from tests.bench.engine_stock import stocked
 
@@ -41,8 +42,9 @@ def _pods(count: int, full: float, kept: list[Pod] | None) -> Iterator[Pod]:
 
 def main(nodes: int, full: float, *, keep: bool) -> None:
     kept: list[Pod] | None = [] if keep else None
-    stock = stocked(_nodes(nodes), _pods(nodes, full, kept))
-    cycle.plan(stock.snapshot(), nested_gangs(3))
+    with collected():
+        stock = stocked(_nodes(nodes), _pods(nodes, full, kept))
+        cycle.plan(stock.snapshot(), nested_gangs(3))
     sys.stdout.write(f"{pss():.1f}\n")
 
 

@@ -67,7 +67,8 @@ def costs(nodes: int, full: float, clock: Clock, times: int) -> dict[str, float]
     stock = stocked(decoded, pods)
     stock.snapshot()
     some = pods[:: max(8, len(pods) // _EVENTS)]
-    events = each([lambda: churn(stock, some)] * times, clock).timing.median
+    # A round takes milliseconds, so that a few of them would tell of the machine.
+    events = each([lambda: churn(stock, some)] * times * 8, clock).timing.median
     after = Timing.of(_after(stock, pod, clock) for pod in some[: max(times, 10)]).median
     return {
         SNAPSHOT: scratch * 1e3,
