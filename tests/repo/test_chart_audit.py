@@ -33,8 +33,8 @@ def test_readers_may_read_and_nobody_is_one_by_the_chart(outside: Objects) -> No
 def test_nothing_is_registered_unless_it_is_asked_for(inside: Objects) -> None:
     assert ("APIService", SERVICE) not in inside
     assert ("RoleBinding", "penstock-webhook-audit") not in inside
-    (port,) = items(inside["Service", names.WEBHOOK_SERVICE], "spec", "ports")
-    assert items(port, "name") == ["https"]
+    ports = items(inside["Service", names.WEBHOOK_SERVICE], "spec", "ports")
+    assert [items(port, "name") for port in ports] == [["https"], ["metrics"]]
 
 
 @pytest.mark.parametrize("trust", ["certManager.enabled=true", "certManager.enabled=false"])

@@ -240,9 +240,8 @@ def test_what_is_counted_is_found_at_a_port_that_the_pod_has(all_on: Objects, pr
     own = {each["name"]: each["containerPort"] for each in listed(
         container(all_on, process), "ports")}  # fmt: skip
     served = own.get(port["targetPort"], port["targetPort"])
-    assert served == (9443 if process == "webhook" else 8080)
-    if process != "webhook":
-        assert f"--metrics-address=0.0.0.0:{served}" in arguments(all_on, process)
+    assert served == 8080
+    assert f"--metrics-address=0.0.0.0:{served}" in arguments(all_on, process)
 
 
 def test_by_default_nothing_is_asked_of_other_operators(inside: Objects) -> None:
@@ -262,7 +261,7 @@ def test_networks_let_in_api_servers_and_collectors_alone(all_on: Objects) -> No
         assert all("from" in rule for rule in listed(spec, "ingress"))
     assert [ports_of(rule) for rule in listed(policies["webhook"], "ingress")] == [
         [9443, 9444],
-        [9443],
+        [8080],
     ]
     assert [ports_of(rule) for rule in listed(policies["gangs"], "ingress")] == [[8080]]
     reached = {each: [ports_of(rule) for rule in listed(policies[each], "egress")]

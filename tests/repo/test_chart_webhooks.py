@@ -202,6 +202,8 @@ def test_inside_the_cluster_they_are_reached_by_their_service(inside: Objects) -
                 "path": path,
             }
         }
-    (port,) = items(inside["Service", names.WEBHOOK_SERVICE], "spec", "ports")
+    port, metrics = items(inside["Service", names.WEBHOOK_SERVICE], "spec", "ports")
     assert isinstance(port, dict)
     assert (port["port"], port["targetPort"]) == (443, 9443)
+    assert isinstance(metrics, dict)
+    assert metrics["name"] == "metrics"
