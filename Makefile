@@ -19,7 +19,7 @@ ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node rolls chaos soak demo demo-down
+.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node sbom rolls chaos soak demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -85,6 +85,11 @@ test-long: $(STAMP) binaries ## Run the tests that take too long for every chang
 test-node: $(STAMP) ## Run the tests that need a real kubelet and real containers (Linux, root)
 	@$(BIN)/python -m penstock.lab.realnode.wanting || exit 0; $(BIN)/penstock lab binaries --real-node
 	@$(BIN)/python -m pytest -m node --timeout=600 $(ARGS)
+
+sbom: $(STAMP) ## Write what is in the image, as CycloneDX, to build/penstock.cdx.json
+	@mkdir -p build
+	@$(BIN)/python -m penstock.lab.images.bill >build/penstock.cdx.json.new
+	@mv build/penstock.cdx.json.new build/penstock.cdx.json
 
 rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
 	@$(BIN)/python -m tests.rolls $(ARGS)

@@ -17,6 +17,7 @@ LAB_COMMANDS: Final = (
             "penstock lab up --name big --nodes 1000 --gpus 8 --topology zone=2,block=5,rack=10",
             "penstock lab up --feature-gates GangScheduling=true --scheduler-qps 1000 --audit",
             "penstock lab up --set kube-apiserver.v=4 --set kube-scheduler.profiling=false",
+            "penstock lab up --name real --real-node --nodes 4   # a real kubelet too; needs root",
         ),
     ),
     Entry(
@@ -72,6 +73,12 @@ LAB_COMMANDS: Final = (
         "penstock.lab.cli:binaries",
         "Find, download or build every program a lab needs.",
         ("penstock lab binaries", "PENSTOCK_BIN_DIR=/opt/kubernetes/bin penstock lab binaries"),
+    ),
+    Entry(
+        "image",
+        "penstock.lab.images.cli:image_command",
+        "Make Penstock's image for real nodes of labs.",
+        ("penstock lab image", "penstock lab image --name real"),
     ),
 )
 

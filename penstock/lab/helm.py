@@ -75,8 +75,12 @@ async def apply_chart(
     person: Client,
     say: Callable[[str], None],
     values: Sequence[str] = (),
+    files: Sequence[Path] = (),
 ) -> None:
-    """Install or upgrade the release so that webhooks are called at `url`, with further values."""
+    """Install or upgrade the release so that webhooks are called at `url`, with further values.
+
+    With an empty `url` the chart runs the processes, and they are called by their Service.
+    """
     for stuck in await stuck_revisions(person):
         # Helm was killed in the middle and would refuse every upgrade from now on. What that
         # revision made carries the release's name, so the upgrade takes it over.
@@ -86,6 +90,7 @@ async def apply_chart(
     output = await helm.run(
         *("upgrade", RELEASE, str(chart()), "--install", "--create-namespace"),
         *("--set-string", f"webhook.url={url}", "--history-max", str(HISTORY)),
+        *(argument for file in files for argument in ("--values", str(file))),
         *(argument for value in values for argument in ("--set", value)),
     )
     say(output)

@@ -1,6 +1,7 @@
 """`penstock lab install`: Penstock into a lab that runs."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
 import typer
 
@@ -9,7 +10,12 @@ from penstock.ending import run_to_end
 from penstock.lab import cluster
 from penstock.lab import install as installing
 from penstock.lab.errors import LabError
+from penstock.lab.realnode import installing as inside
+from penstock.lab.realnode.installing import Site
 from penstock.lab.spec import DEFAULT_NAME
+
+INSIDE_SECONDS: Final = 180.0
+"""Pods take longer to come up than processes: they are scheduled, and a kubelet starts them."""
 
 
 def install_command(  # noqa: PLR0913  (each is a flag)
@@ -45,6 +51,7 @@ def install_command(  # noqa: PLR0913  (each is a flag)
     """Install Penstock into a running lab, or bring it up to date.
 
     Applies the chart and runs webhook, workloads and gangs beside the lab, each with its own token.
+    In a lab with a real node the chart runs them in it, from an image that is made now.
     """
     options = installing.InstallOptions(
         webhooks,
@@ -63,10 +70,24 @@ def install_command(  # noqa: PLR0913  (each is a flag)
         helm = lab.binaries.get("helm")
         if helm is None:
             raise LabError(f"lab {name!r} knows no helm: make it anew with `penstock lab up`")
-        await installing.install(lab.directory, lab.kubeconfig, helm, options, typer.echo)
+        if lab.spec.real_node:
+            await _inside(name, helm, options)
+        else:
+            await installing.install(lab.directory, lab.kubeconfig, helm, options, typer.echo)
 
     run_to_end("lab install", work())
     typer.echo(f"Penstock is installed in lab {name!r} and works.")
+
+
+async def _inside(name: str, helm: Path, options: installing.InstallOptions) -> None:
+    """Install by the chart's own Deployments, since there is a node that can run them."""
+    if options.companion or not options.workloads:
+        raise LabError("a lab with a real node is installed into whole, by the chart's Deployments")
+    host = cluster.this_host(cluster.screen())
+    folder = host.labs.folder(name)
+    site = Site(folder, helm, host.workshop.cache, host.run, host.clock, host.reporter)
+    seconds = max(options.timeout, INSIDE_SECONDS)
+    await inside.install(site, options.webhooks, options.values(), seconds, typer.echo)
 
 
 def _check(options: installing.InstallOptions) -> None:

@@ -73,33 +73,45 @@ class _Blob:
         return {"mediaType": kind, "digest": self.digest, "size": self.size}
 
 
-def write(image: Image, destination: Path) -> str:
-    """Write the archive, which appears whole or not at all, and return the image's digest."""
+def write(images: Sequence[Image], destination: Path) -> list[str]:
+    """Write one archive of some images, which appears whole or not at all; return their digests.
+
+    What they have in common, they share: give equal layers as the same object.
+    """
     destination.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=destination.parent, prefix=".image-") as folder:
-        layers = [
-            _layer(layer, Path(folder) / f"layer-{index}.tar")
-            for index, layer in enumerate(image.layers)
-        ]
-        config = _json(_config(image, [layer.digest for layer in layers]))
-        manifest = _json(
-            {
-                "schemaVersion": 2,
-                "mediaType": _MANIFEST,
-                "config": config.described(_CONFIG),
-                "layers": [layer.described(_LAYER) for layer in layers],
-            }
-        )
-        whole = Path(folder) / "image.tar"
+        made: dict[int, _Blob] = {}
+        for layer in (layer for image in images for layer in image.layers):
+            if id(layer) not in made:
+                made[id(layer)] = _layer(layer, Path(folder) / f"layer-{len(made)}.tar")
+        blobs = list(made.values())
+        manifests: list[_Blob] = []
+        for image in images:
+            layers = [made[id(layer)] for layer in image.layers]
+            config = _json(_config(image, [layer.digest for layer in layers]))
+            manifests.append(_manifest(config, layers))
+            blobs += [config, manifests[-1]]
+        whole = Path(folder) / "images.tar"
         with tarfile.open(whole, "w", format=tarfile.USTAR_FORMAT) as archive:
             _add(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-            _add(archive, "index.json", _index(image.name, manifest))
-            # One layer may be in there twice, as may be two configurations that are equal.
-            for blob in {each.digest: each for each in (*layers, config, manifest)}.values():
-                name = blob.digest.replace(":", "/")
-                _add(archive, f"blobs/{name}", blob.content)
+            names = [image.name for image in images]
+            _add(archive, "index.json", _index(dict(zip(names, manifests, strict=True))))
+            # Two layers, or two configurations, may be equal.
+            for blob in {each.digest: each for each in blobs}.values():
+                _add(archive, f"blobs/{blob.digest.replace(':', '/')}", blob.content)
         whole.replace(destination)
-    return manifest.digest
+    return [manifest.digest for manifest in manifests]
+
+
+def _manifest(config: _Blob, layers: Sequence[_Blob]) -> _Blob:
+    return _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": config.described(_CONFIG),
+            "layers": [layer.described(_LAYER) for layer in layers],
+        }
+    )
 
 
 def _layer(layer: Layer, path: Path) -> _Blob:
@@ -171,13 +183,15 @@ def _config(image: Image, layers: Sequence[str]) -> JsonObject:
     }
 
 
-def _index(name: str, manifest: _Blob) -> bytes:
-    described = manifest.described(_MANIFEST)
-    described["annotations"] = {
-        "io.containerd.image.name": name,
-        "org.opencontainers.image.ref.name": name.rpartition(":")[2],
-    }
-    index = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": [described]}
+def _index(manifests: Mapping[str, _Blob]) -> bytes:
+    described: list[Json] = []
+    for name, manifest in manifests.items():
+        annotations: JsonObject = {
+            "io.containerd.image.name": name,
+            "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+        }
+        described.append({**manifest.described(_MANIFEST), "annotations": annotations})
+    index = {"schemaVersion": 2, "mediaType": _INDEX, "manifests": described}
     return json.dumps(index, sort_keys=True).encode()
 
 

@@ -98,6 +98,8 @@ def kubelet(places: Places, authority: Path, cgroup: str) -> str:
             "authorization": {"mode": "Webhook"},
             "resolvConf": str(places.resolver),
             "nodeStatusUpdateFrequency": "5s",
+            # How soon a changed Secret or ConfigMap is in its volume: else only after a minute.
+            "syncFrequency": "5s",
             # There is no registry from which an image that was thrown away could be had again.
             "imageGCHighThresholdPercent": 100,
             "imageGCLowThresholdPercent": 99,

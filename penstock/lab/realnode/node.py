@@ -156,7 +156,7 @@ async def _write_busybox(places: Places, run: Run) -> None:
         raise LabError("busybox is not installed: apt-get install busybox-static")
     answer = await run(Command([program, "--list"]))
     image = busybox(configuring.PAUSE_IMAGE, Path(program), answer.output.split())
-    await asyncio.to_thread(oci.write, image, places.busybox)
+    await asyncio.to_thread(oci.write, [image], places.busybox)
 
 
 async def _snapshotter(places: Places, run: Run) -> str:
