@@ -125,7 +125,7 @@ def installed_licence(name: str) -> str | None:
 
 
 def _field(found: metadata.PackageMetadata, name: str) -> str:
-    return (found.get_all(name) or [""])[0]
+    return next(iter(found.get_all(name, [])), "")
 
 
 def _licence_classes(classifiers: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from kube.client import Client
 from kube.clock import Clock
 from kube.errors import AlreadyExists, ApiError
 from kube.resources import NAMESPACES, Resource
-from kube.transport import Patience, Transport
+from penstock import proving
 from penstock.lab import helm, readiness
 from penstock.lab.commands import Run
 from penstock.lab.errors import LabError
@@ -24,7 +24,7 @@ from penstock.lab.helm import Helm
 from penstock.lab.images import penstock as images
 from penstock.lab.images.penstock import Made
 from penstock.lab.progress import Reporter
-from penstock.lab.readiness import Check, Person
+from penstock.lab.readiness import Check
 from penstock.lab.realnode import node
 from penstock.lab.realnode.addresses import KIND_LABEL, REAL
 
@@ -107,16 +107,12 @@ async def install(
     report(f"image: {made.image} into the node")
     await node.load_image(site.folder, made.archive, site.run)
     own = credentials.load(site.folder.kubeconfig, None, site.clock, {})
-    transport = Transport(own, "penstock/lab-install", site.clock, Patience())
-    transport.open()
     try:
         async with Client(own, "lab-install", site.clock) as client:
             await _apply(site, client, values(made, webhooks), further, report)
-            await _wait(Person(client, transport), site.clock, seconds, report)
+            await _wait(client, site.clock, seconds, report)
     except ApiError as error:
         raise LabError(f"the lab's API server: {error.message}") from error
-    finally:
-        await transport.close()
     return made
 
 
@@ -139,9 +135,9 @@ async def _apply(
     await helm.apply_chart(tool, "", client, lambda _: None, further, [file])
 
 
-async def _wait(person: Person, clock: Clock, seconds: float, report: Report) -> None:
+async def _wait(client: Client, clock: Clock, seconds: float, report: Report) -> None:
     deadline = clock.monotonic() + seconds
-    for check in checks(person):
+    for check in checks(client):
         report(f"waiting: {check.step}")
         missing = check.step
         while True:
@@ -156,16 +152,15 @@ async def _wait(person: Person, clock: Clock, seconds: float, report: Report) ->
             await clock.sleep(POLL_SECONDS)
 
 
-def checks(person: Person) -> list[Check]:
+def checks(client: Client) -> list[Check]:
     """Return what must be true of an installation by Deployments, in order."""
-    client, transport = person.client, person.transport
     return [
         Check("certificate issued", [], lambda: readiness.ca_bundles(client)),
         Check("Deployments available", [], lambda: deployed(client)),
         Check("gangs leads", [], lambda: readiness.led(client, names.GANGS_LEASE)),
         Check("workloads leads", [], lambda: readiness.led(client, names.WORKLOADS_LEASE)),
-        Check("a valid set is admitted", [], lambda: readiness.valid_passes(transport)),
-        Check("a cycle is refused", [], lambda: readiness.cycle_is_refused(transport)),
+        Check("admission answers", [], lambda: proving.missing(client)),
+        Check("webhooks fail closed", [], lambda: proving.closed(client)),
     ]
 
 
