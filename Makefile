@@ -19,7 +19,7 @@ ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node sbom rolls chaos soak demo demo-down
+.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node test-browser sbom rolls chaos soak demo demo-down
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,14 +72,14 @@ test: $(STAMP) style binaries ## Run everything that must pass: linters, unit te
 
 pytest: $(STAMP)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node" $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node and not browser" $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
-	@$(BIN)/python -m pytest -m "not cluster and not long and not node" $(ARGS)
+	@$(BIN)/python -m pytest -m "not cluster and not long and not node and not browser" $(ARGS)
 
 test-long: $(STAMP) binaries ## Run the tests that take too long for every change
 	@$(BIN)/python -m pytest -m long --timeout=3600 $(ARGS)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node" --timeout=3600 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node and not browser" --timeout=3600 $(ARGS)
 
 # Nothing is built, and pytest says why all is skipped, where no real node can be had.
 test-node: $(STAMP) ## Run the tests that need a real kubelet and real containers (Linux, root)
@@ -90,6 +90,11 @@ sbom: $(STAMP) ## Write what is in the image, as CycloneDX, to build/penstock.cd
 	@mkdir -p build
 	@$(BIN)/python -m penstock.lab.images.bill >build/penstock.cdx.json.new
 	@mv build/penstock.cdx.json.new build/penstock.cdx.json
+
+test-browser: $(STAMP) ## Run the tests that need a browser, Chromium; pictures are in build/browser
+	@command -v "$${PENSTOCK_CHROMIUM:-chromium}" >/dev/null || { echo "No Chromium. On Debian: apt-get install chromium" >&2; exit 1; }
+	@$(BIN)/penstock lab binaries
+	@$(BIN)/python -m pytest -m browser --timeout=600 $(ARGS)
 
 rolls: $(STAMP) binaries ## Restart webhooks and rotate certificates under load (about 15 minutes)
 	@$(BIN)/python -m tests.rolls $(ARGS)

@@ -88,6 +88,10 @@ class Board:
         counted = queues(self._policy, self._lines.values())
         return View(head, cells, gangs, counted, around.refusals)
 
+    def row(self, view: GangView) -> GangRow:
+        """Tell of one gang as it is now, in the words of the last view."""
+        return line(view, self._policy, self._resource, self._stamp).row
+
     def _look(self, world: World) -> None:
         known, _ = world.known()
         for key in self._lines.keys() - known.keys():

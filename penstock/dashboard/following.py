@@ -92,16 +92,15 @@ class Following:
             return ()
         return (f"not shown, since you may not list them: {', '.join(sorted(forbidden))}",)
 
-    def detail(self, key: Key, view: View) -> Detail | None:
-        """Tell all of one gang of this view, or None if there is none."""
-        row = view.gangs.get("/".join(key))
+    def detail(self, key: Key) -> Detail | None:
+        """Tell all of one gang as it is now, or None if there is none."""
         found = self._reading.world.view(key)
-        if row is None or found is None:
+        if found is None:
             return None
         owner = self._set_of(found.gang.metadata)
         uids = {found.gang.metadata.uid, owner.uid if owner is not None else ""} - {""}
         every = [each for cache in self._happenings.values() for each in cache]
-        return timeline.detail(found, row, owner, happenings.about(every, frozenset(uids)))
+        return timeline.detail(found, self._board.row(found), owner, happenings.about(every, frozenset(uids)))
 
     def _set_of(self, gang: Meta) -> Meta | None:
         uid = gang.controller_uid

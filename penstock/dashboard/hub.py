@@ -91,7 +91,8 @@ class Hub:
         What he had before does not matter: another process may have told him of it, or nobody
         remembers it.
         """
-        self.catch_up()
+        if self._is_stale:
+            self.refresh()
         viewer = Viewer()
         # The limit is for what comes after: a large cluster is worth its first message.
         for message in self._beginning():
@@ -108,12 +109,6 @@ class Hub:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             group.create_task(self._follow())
-
-    def catch_up(self) -> View:
-        """Give a view that is not older than the last time somebody looked."""
-        if self._is_stale:
-            self.refresh()
-        return self.view
 
     def refresh(self) -> Delta:
         """Draw the cluster now, and tell everybody what has changed."""

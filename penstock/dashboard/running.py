@@ -91,7 +91,7 @@ async def served(sources: Sources, choices: Choices) -> AsyncIterator[Served]:
     hub = Hub(draw, following.news, sources.cluster.clock)
 
     def details(namespace: str, name: str) -> Detail | None:
-        return following.detail((namespace, name), hub.catch_up())
+        return following.detail((namespace, name))
 
     address = Address(choices.bind, choices.port, frozenset(map(str.lower, choices.hosts)))
     ready = asyncio.Event()

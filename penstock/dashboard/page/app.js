@@ -12,7 +12,7 @@ const SLOWER = 300; // milliseconds between two drawings of the lists
 const WORDS = { connecting: "connecting", live: "live", reconnecting: "reconnecting" };
 
 const map = new TopologyMap(choose);
-const gang = new GangPanel();
+const gang = new GangPanel(() => stream.now());
 const panels = new Panels(choose, () => stream.now());
 const pending = new Changes();
 let drawn = 0;

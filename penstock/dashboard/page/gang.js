@@ -6,7 +6,8 @@ import { byId, clock, count, make } from "/text.js";
 const PAUSE = 400; // milliseconds between two requests for the same gang
 
 export class GangPanel {
-  constructor() {
+  constructor(now) {
+    this.now = now;
     this.gang = "";
     this.shown = "";
     this.asking = false;
@@ -58,7 +59,7 @@ export class GangPanel {
     this.shown = text;
     const body = byId("gang-body");
     const top = body.querySelector(".pods")?.scrollTop ?? 0;
-    body.replaceChildren(title(detail), ...reason(detail), steps(detail), cliques(detail), lanes(detail), story(detail));
+    body.replaceChildren(title(detail), ...reason(detail), steps(detail), cliques(detail), lanes(detail, this.now()), story(detail));
     const pods = body.querySelector(".pods");
     if (pods) pods.scrollTop = top;
   }
@@ -115,12 +116,14 @@ function cliques(detail) {
 }
 
 // A bar for each pod: until it was bound, until it was up, and from then on.
-function lanes(detail) {
+function lanes(detail, now) {
   const pods = detail.pods ?? [];
   if (!pods.length) return make("p", { class: "empty" }, "Its pods are still to be made.");
   const times = pods.flatMap((pod) => [pod.made, pod.bound, pod.up]).concat((detail.marks ?? []).map((mark) => mark.at)).filter(Boolean).map(Date.parse);
   const first = Math.min(...times);
-  const last = Math.max(...times, first + 1000);
+  const coming = pods.some((pod) => !pod.up);
+  const end = coming ? Math.max(now, ...times) : Math.max(...times);
+  const last = end + Math.max(1000, (end - first) * 0.06);
   const part = (at) => (100 * (Date.parse(at) - first)) / (last - first);
   const rows = pods.map((pod) => {
     const track = make("span", { class: "track", "aria-hidden": "true" });

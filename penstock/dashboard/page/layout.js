@@ -3,7 +3,7 @@
 const collator = new Intl.Collator("en", { numeric: true });
 
 // A device is a square of `s`, and `g` between two; smaller the more nodes there are.
-const SIZES = [[40, 11, 3], [200, 8, 2], [1200, 5, 2], [4000, 4, 1], [Infinity, 3, 1]];
+const SIZES = [[0, 18, 4], [0, 14, 3], [40, 11, 3], [200, 8, 2], [1200, 5, 2], [4000, 4, 1], [Infinity, 3, 1]];
 const MOST_SQUARES = 16; // on a node; of what there is more of, a bar is drawn
 
 export function ordered(nodes) {
@@ -23,21 +23,30 @@ function compare(nodes, a, b) {
   return collator.compare(a, b);
 }
 
-export function shape(count, has) {
-  const [, s, g] = SIZES.find(([most]) => count <= most);
+function shape([, s, g], has) {
   const squares = has > 0 && has <= MOST_SQUARES ? has : 8;
   const columns = squares <= 2 ? squares : Math.ceil(squares / 2);
   return { s, g, columns, rows: Math.ceil(squares / columns), bar: has > MOST_SQUARES };
 }
 
-// Give every node a box, and every domain one, inside so much width.
-export function layout(nodes, levels, width) {
+// Give every node a box, and every domain one, inside so much width: as large as there is room for,
+// but never smaller than can be told apart.
+export function layout(nodes, levels, width, room) {
+  const least = SIZES.findIndex(([most]) => nodes.size <= most);
+  const first = nodes.size > 1200 ? least : 0; // it would not fit, and takes long to find out
+  for (let i = first; ; i += 1) {
+    const found = sized(nodes, levels, width, SIZES[i]);
+    if (i === least || found.height <= room) return found;
+  }
+}
+
+function sized(nodes, levels, width, size) {
   const names = ordered(nodes);
   const tree = { level: -1, name: "", path: [], inner: [], first: 0, last: names.length };
   split(tree, names, nodes, levels.length);
   let most = 0;
   for (const node of nodes.values()) if (node.has > most && node.has <= MOST_SQUARES) most = node.has;
-  const cell = shape(names.length, most || MOST_SQUARES + 1);
+  const cell = shape(size, most || MOST_SQUARES + 1);
   cell.w = cell.columns * (cell.s + cell.g) + cell.g;
   cell.h = cell.rows * (cell.s + cell.g) + cell.g;
   cell.gap = Math.max(2, cell.s - 2);
@@ -47,7 +56,7 @@ export function layout(nodes, levels, width) {
   const domains = [];
   collect(tree, domains);
   const index = new Map(names.map((name, i) => [name, i]));
-  return { names, index, boxes, domains, cell, height: tree.h + 8, width };
+  return { names, index, boxes, domains, cell, height: tree.h + 8 };
 }
 
 function split(domain, names, nodes, depth) {

@@ -62,7 +62,7 @@ export class TopologyMap {
     const width = this.frame.clientWidth - 2;
     if (width <= 0 || !this.nodes.size) return;
     const name = this.at >= 0 && this.map ? this.map.names[this.at] : "";
-    this.map = layout(this.nodes, this.head.levels, width);
+    this.map = layout(this.nodes, this.head.levels, width, 0.6 * window.innerHeight);
     this.at = name ? this.map.index.get(name) ?? -1 : -1;
     this.space.style.height = `${this.map.height}px`;
     const scale = window.devicePixelRatio || 1;
@@ -362,7 +362,7 @@ export class TopologyMap {
   table() {
     if (!byId("domains").open || !this.map) return;
     const rows = this.map.domains.slice(0, 1000).map((each) => this.row(each));
-    const head = ["Domain", "Nodes", "Used", "Free"].map((word) => make("th", { scope: "col" }, word));
+    const head = ["Domain", "Nodes", "Used", "Free"].map((word, i) => make("th", { scope: "col", class: i ? "n" : "" }, word));
     byId("domains-table").replaceChildren(
       make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
     );

@@ -163,7 +163,7 @@ function queueRow(name, row) {
   if (row.namespaces?.length) said.unshift(`namespaces ${row.namespaces.join(", ")}`);
   const label = make("th", { scope: "row" }, name);
   if (row.default) label.append(" ", make("span", { class: "badge" }, "default"));
-  if (!row.known) label.append(" ", make("span", { class: "badge wait" }, "not in the policy"));
+  if (!row.known && name !== "(none)") label.append(" ", make("span", { class: "badge wait" }, "not in the policy"));
   if (said.length) label.append(make("small", {}, said.join("; ")));
   const waiting = make("td", { class: row.waiting ? "n warn" : "n" }, String(row.waiting ?? 0));
   return make("tr", {}, label, make("td", { class: "n" }, String(row.gangs ?? 0)), waiting,
