@@ -100,7 +100,9 @@ class Following:
         owner = self._set_of(found.gang.metadata)
         uids = {found.gang.metadata.uid, owner.uid if owner is not None else ""} - {""}
         every = [each for cache in self._happenings.values() for each in cache]
-        return timeline.detail(found, self._board.row(found), owner, happenings.about(every, frozenset(uids)))
+        return timeline.detail(
+            found, self._board.row(found), owner, happenings.about(every, frozenset(uids))
+        )
 
     def _set_of(self, gang: Meta) -> Meta | None:
         uid = gang.controller_uid
