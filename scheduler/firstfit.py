@@ -13,10 +13,10 @@ import numpy as np
 from scheduler.parts import Part
 from scheduler.ranges import Ranges
 from scheduler.surveying import MANY, Survey, room_for
+from scheduler.tightest import tightest
 from scheduler.topology import Bools, Ints
 
 _TRIED: Final = 3  # domains that are tried before a part is left short
-_FEWEST: Final = 64  # rows that are better looked at one by one
 _FEW: Final = 200  # nodes that are looked at for all shapes at once
 
 Run = tuple[int, int]
@@ -312,7 +312,7 @@ def _place(packing: Packing, shape: int, run: Run, level: str) -> None:
     wanted = int(packing.survey.counts[shape])
     first = run[0] - packing.run[0]
     slots = np.minimum(packing.slots[shape, first : first + run[1] - run[0]], wanted)
-    rows = _tightest(slots, wanted)
+    rows = tightest(slots, wanted)
     given = slots[rows]
     missing = wanted - int(given.sum())
     if missing < 0:
@@ -332,36 +332,6 @@ def _room_for_all(survey: Survey, left: Ints) -> Ints:
     np.copyto(times, MANY, where=nothing)
     found: Ints = times.min(axis=2, initial=MANY)
     return np.maximum(found, 0, out=found)
-
-
-def _tightest(slots: Ints, wanted: int) -> Ints:
-    """Give the rows with the fewest slots, but some, that have so many between them; these first.
-
-    Slots are no more than what is wanted, so that they can be counted.
-    """
-    if slots.size <= _FEWEST:
-        return _tightest_of_few(slots.tolist(), wanted)
-    counts = np.bincount(slots, minlength=wanted + 1)
-    most = int(np.searchsorted(np.cumsum(counts * np.arange(wanted + 1)), wanted))
-    fewer = np.zeros(0, dtype=np.int64)
-    if counts[1:most].any():
-        fewer = np.flatnonzero((slots > 0) & (slots < most))
-        fewer = fewer[np.argsort(slots[fewer], kind="stable")]
-    if most > wanted:
-        return fewer  # and there are no others
-    rest = wanted - int(slots[fewer].sum())
-    return np.concatenate([fewer, np.flatnonzero(slots == most)[: -(-rest // most)]])
-
-
-def _tightest_of_few(slots: list[int], wanted: int) -> Ints:
-    """The same where there are so few rows that it is quicker told one by one."""
-    order = sorted([row for row, fit in enumerate(slots) if fit], key=slots.__getitem__)
-    found = 0
-    for i, row in enumerate(order):
-        found += slots[row]
-        if found >= wanted:
-            del order[i + 1 :]
-    return np.array(order, dtype=np.int64)
 
 
 def _weight(survey: Survey, chosen: Iterable[int]) -> tuple[int, ...]:

@@ -124,14 +124,14 @@ def candidates(
         keys.append(-pull.near(depth, where)[found])
     if depth < where.deepest or pull.own is not None:
         keys.append(-promise)
-    order = _first(keys, most)
+    order = first(keys, most)
     return [
         Candidate(cell, best)
         for cell, best in zip(found[order].tolist(), promise[order].tolist(), strict=True)
     ]
 
 
-def _first(keys: list[Ints], most: int | None) -> Ints:
+def first(keys: list[Ints], most: int | None) -> Ints:
     """Sort by these keys, the last one counting most, and give so many; of equal ones the first."""
     among: Ints | None = None
     while most is not None and len(keys) > 1:

@@ -23,7 +23,7 @@ Shaken: TypeAlias = np.random.Generator
 """Where choices are not to be the same as last time, but the same in every run."""
 
 _HOMES = 4  # domains that a part is tried in where parts are placed one after the other
-_FEW = 32  # cells
+_FEW = 32  # cells that are better looked at one by one
 _TRIES = 2  # cells that a part is tried in by itself before it is split
 
 
@@ -46,6 +46,7 @@ class Filler:
         self._shaken = shaken
         self._closer = closely
         self._exactly = exactly
+        self.few = _FEW
         self._failed: set[int] = set()  # parts, in domains of their depth
         self.futile = False  # whether some part fits nowhere
         self._sizes = [kind.size for kind in board.kinds]
@@ -207,7 +208,7 @@ class Filler:
     def _next(self, depth: int, first: int, last: int, wanted: Counts, left: Bools) -> int:
         """Choose the cell to go on with: the tightest that may take everything, or the roomiest."""
         self._board.budget.spent += 1
-        if last - first <= _FEW and self._shaken is None:
+        if last - first <= self.few and self._shaken is None:
             return self._next_of_few(depth, (first, last), wanted, left)
         room = self._board.capacities(depth, first, last, left)
         weighed = self._weights @ np.minimum(room, np.array(wanted)[:, None])
