@@ -32,6 +32,11 @@ class Gang:
         return self.metadata.namespace, self.metadata.name
 
     @property
+    def origin(self) -> str:
+        """The UID of the set it is part of, or its own: what its trace goes by."""
+        return self.metadata.controller_uid or self.metadata.uid
+
+    @property
     def base(self) -> Key | None:
         """The gang that must have started first, if there is one."""
         name = self.metadata.labels.get(names.BASE_PODGANG_LABEL) or self.base_name

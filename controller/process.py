@@ -12,7 +12,6 @@ import os
 import random
 import signal
 import socket
-import sys
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -22,7 +21,7 @@ from typing import Final
 from api import exits
 from controller.exposing import Metrics
 from controller.settings import Settings
-from kube import credentials
+from kube import credentials, logs
 from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import ApiError, BadCredentials, Forbidden, NotFound, Unauthorized
@@ -66,27 +65,24 @@ class Component:
 
 def main(component: Component, settings: Settings) -> int:
     """Run the controller until it is told to stop; returns the exit code."""
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=settings.log_level.upper(),
-        format=f"%(asctime)s %(levelname)-7s {component.name} %(name)s: %(message)s",
-    )
+    text = logging.Formatter(f"%(asctime)s %(levelname)-7s {component.name} %(name)s: %(message)s")
+    logs.configure(settings.log_format, settings.log_level, component.name, text)
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     gc.set_threshold(YOUNG)
     try:
         asyncio.run(_run(component, settings))
     except BaseExceptionGroup as group:
-        return _end(component, _first(group))
+        return _end(component, settings, _first(group))
     except (StartupFailure, LostLease, ApiError) as error:
-        return _end(component, error)
+        return _end(component, settings, error)
     return exits.OK
 
 
-def _end(component: Component, error: BaseException) -> int:
+def _end(component: Component, settings: Settings, error: BaseException) -> int:
     code, line = _verdict(error)
     if code == exits.UNEXPECTED:
         _log.error("stopped by an unexpected error", exc_info=error)
-    sys.stderr.write(f"{component.name}: {line}\n")
+    logs.last_words(settings.log_format, component.name, line)
     return code
 
 

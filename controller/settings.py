@@ -9,6 +9,7 @@ from pathlib import Path
 
 from api import features, names
 from api.features import Features
+from kube import logs
 from kube.exposing import Address
 from kube.lease import LeaseSettings
 
@@ -29,6 +30,7 @@ class Settings:
     log_level: str
     features: Features
     metrics: Address | None = None
+    log_format: str = "text"
 
 
 def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -67,6 +69,10 @@ def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
         help="serve /metrics there over plain HTTP; port 0 takes a free one (default: nowhere)",
     )
     made.add_argument("--log-level", choices=_LEVELS, default="info")
+    made.add_argument(
+        logs.FLAG, choices=logs.FORMATS, default="text",
+        help="for people, or one JSON object a line (default: text)",
+    )  # fmt: skip
     features.add(made)
     return made
 
@@ -84,6 +90,7 @@ def read(options: argparse.Namespace) -> Settings:
         options.log_level,
         options.feature_gates,
         options.metrics_address,
+        options.log_format,
     )
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 
 from api import exits
+from kube import logs
 from kube.clock import SystemClock
 from kube.exposing import bind
 from kube.startup import StartupFailure
@@ -16,13 +17,13 @@ from webhook.patience import PatientSocket
 def main(arguments: Sequence[str]) -> int:
     """Serve until told to stop; returns the exit code if it comes to that."""
     chosen = settings.parse(arguments)
-    server.configure_logging(chosen.log_level)
+    server.configure_logging(chosen)
     for number in (signal.SIGTERM, signal.SIGINT):
         # Until there is something to drain, stopping is simple.
         signal.signal(number, lambda _number, _frame: sys.exit(exits.OK))
     listener = server.bind(chosen.host, chosen.port)
     if isinstance(listener, server.CannotListen):
-        return _cannot_listen(listener)
+        return _cannot_listen(chosen, listener)
     clock = SystemClock()
     exposed = None
     try:
@@ -30,16 +31,15 @@ def main(arguments: Sequence[str]) -> int:
             exposed = bind(chosen.metrics_address)
         foundation = beginning.lay(chosen, clock)
     except StartupFailure as failure:
-        return _end(failure.exit_code, failure.line)
+        return _end(chosen, failure.exit_code, failure.line)
     contexts = tls.Contexts(chosen.tls_dir, PatientSocket, settings.terms(chosen))
     missing = tls.wait(contexts, chosen.tls_dir, chosen.tls_wait, threading.Event().wait)
     if missing is not None:
-        return _end(
-            exits.NO_CERTIFICATE, f"no certificate after {chosen.tls_wait:g} s: {missing.reason}"
-        )
+        line = f"no certificate after {chosen.tls_wait:g} s: {missing.reason}"
+        return _end(chosen, exits.NO_CERTIFICATE, line)
     refused = server.listen(listener)
     if refused is not None:
-        return _cannot_listen(refused)
+        return _cannot_listen(chosen, refused)
     made = server.Server(chosen, listener, contexts, foundation, clock)
     if exposed is not None:
         made.expose(exposed)
@@ -47,12 +47,12 @@ def main(arguments: Sequence[str]) -> int:
     return exits.OK
 
 
-def _cannot_listen(why: server.CannotListen) -> int:
-    return _end(exits.PORT_TAKEN if why.taken else exits.BAD_SETTINGS, why.reason)
+def _cannot_listen(chosen: settings.Settings, why: server.CannotListen) -> int:
+    return _end(chosen, exits.PORT_TAKEN if why.taken else exits.BAD_SETTINGS, why.reason)
 
 
-def _end(code: int, line: str) -> int:
-    sys.stderr.write(f"python -m webhook: {line}\n")
+def _end(chosen: settings.Settings, code: int, line: str) -> int:
+    logs.last_words(chosen.log_format, "python -m webhook", line)
     return code
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from kube import logs
 from policies.admission import Request
 from policies.answers import Answer, Code, Refuse
 from policies.known import Known
@@ -87,6 +88,7 @@ class Answering:
             if isinstance(asked, Unanswerable):
                 meters.count("", Decision.MALFORMED, dry_run=False)
                 return Reply(400, asked.message.encode(errors="replace"))
+            logs.about(asked.asked.kind.kind, asked.asked.namespace or "", asked.asked.name or "")
             # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
             policy = self._policy()
             answer, decision = self._judged_in_time(route, asked, span.until, policy, len(body))
@@ -108,6 +110,7 @@ class Answering:
             )
             return Reply(200, written, "application/json")
         finally:
+            logs.about_nothing()
             now = self.clock()
             if now > span.until:
                 meters.late.inc()

@@ -17,9 +17,11 @@ from typing import Final
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
 from typing_extensions import override
 
 from api import names
+from kube import logs
 from kube.clock import Clock
 from kube.exposing import serving_on
 from policies.known import NOTHING
@@ -163,6 +165,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
             "forwarded_allow_ips": "",
             "forwarder_headers": "",
             "loglevel": settings.log_level,
+            "logger_class": PlainLog,
             # These make gunicorn say https; the contexts are ours.
             "certfile": str(settings.tls_dir / tls.CERTIFICATE),
             "keyfile": str(settings.tls_dir / tls.KEY),
@@ -271,10 +274,20 @@ def _knowledge_of(
     )
 
 
-def configure_logging(level: str) -> None:
+class PlainLog(Logger):  # type: ignore[misc]  # gunicorn publishes no types
+    """gunicorn's log, written as ours is: a line that looks otherwise would be read by nobody."""
+
+    @override
+    def setup(self, cfg: object) -> None:
+        """Leave the writing to our own handler."""
+        super().setup(cfg)
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+
+
+def configure_logging(settings: Settings) -> None:
     """Write our log as gunicorn writes its own."""
-    logging.basicConfig(
-        level=level.upper(),
-        format="%(asctime)s [%(process)d] [%(levelname)s] %(message)s",
-        datefmt="[%Y-%m-%d %H:%M:%S %z]",
+    text = logging.Formatter(
+        "%(asctime)s [%(process)d] [%(levelname)s] %(message)s", "[%Y-%m-%d %H:%M:%S %z]"
     )
+    logs.configure(settings.log_format, settings.log_level, "webhook", text)

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from api import exits, features, names
 from api.features import Features
+from kube import logs
 from kube.exposing import Address
 from webhook.tls import Terms
 
@@ -51,6 +52,7 @@ class Settings:
     drain_seconds: float
     metrics_address: Address | None
     log_level: str
+    log_format: str
     feature_gates: Features
     companion: bool
     audit_dir: Path | None
@@ -134,6 +136,10 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
         "(default: nowhere else)",
     )
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="(%(default)s)")
+    parser.add_argument(
+        logs.FLAG, choices=logs.FORMATS, default="text",
+        help="for people, or one JSON object a line (%(default)s)",
+    )  # fmt: skip
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:

@@ -29,6 +29,7 @@ from controller.gangs.plain_deciding import (
 )
 from controller.gangs.plain_world import Listeners, PlainWorld
 from controller.gangs.world import Caches
+from kube import logs
 from kube.cache import Cache
 from kube.client import Client, Deletion
 from kube.clock import Clock
@@ -73,7 +74,7 @@ class PlainMaker:
 
     async def run(self) -> None:
         """Keep all PodGangs of plain gangs until cancelled."""
-        await self.queue.run(self.reconcile, GANGS_AT_ONCE)
+        await self.queue.run(logs.of("PodGang", self.reconcile), GANGS_AT_ONCE)
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""

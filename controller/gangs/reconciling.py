@@ -43,6 +43,7 @@ from controller.gangs.releasing import Window
 from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
 from controller.gangs.world import Caches, World
 from controller.resting import Rests
+from kube import logs
 from kube.cache import Change, Deleted
 from kube.client import Client, Deletion
 from kube.clock import Clock
@@ -122,7 +123,7 @@ class Reconciler:
             group.create_task(self.placer.run())
             group.create_task(self.forecaster.run())
             group.create_task(self.announcer.voice.run())
-            await self.queue.run(self.reconcile, gangs_at_once)
+            await self.queue.run(logs.of("PodGang", self.reconcile), gangs_at_once)
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the gang; what changes by it brings the key up again."""
@@ -136,6 +137,7 @@ class Reconciler:
         if view is None:
             self._forget(key)
             return
+        logs.part_of(view.gang.origin)
         if view.gang.metadata.deletion_timestamp is not None:
             self.window.leave(key)
             return

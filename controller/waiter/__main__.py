@@ -13,6 +13,7 @@ from api import exits
 from controller.waiter import settings
 from controller.waiter.settings import BadSettingsError, Settings
 from controller.waiter.waiting import wait
+from kube import logs
 from kube.clock import SystemClock
 
 # As a shell tells of a process that SIGTERM ended: its pod must not go on as if all were up.
@@ -21,14 +22,14 @@ STOPPED: Final = 128 + signal.SIGTERM
 
 def main(arguments: Sequence[str]) -> int:
     """Wait until all are up; returns the exit code."""
-    logging.basicConfig(
-        stream=sys.stderr, level="INFO", format="%(asctime)s %(levelname)-7s %(message)s"
-    )
     try:
         told = settings.parse(arguments, os.environ)
     except BadSettingsError as error:
         sys.stderr.write(f"waiter: {error}\n")
         return exits.BAD_SETTINGS
+    text = logging.Formatter("%(asctime)s %(levelname)-7s %(message)s")
+    logs.configure(told.log_format, "info", "waiter", text)
+    logs.about("PodGang", told.namespace, told.gang)
     try:
         asyncio.run(_run(told))
     except asyncio.CancelledError:

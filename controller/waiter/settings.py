@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kube import logs
 from kube.accounts import HOST, PORT, SERVICE_ACCOUNT_MOUNT
 
 POD_INFO: Final = Path("/var/grove/pod-info")
@@ -34,6 +35,7 @@ class Settings:
     namespace: str
     gang: str
     account: Path
+    log_format: str = "text"
 
 
 def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
@@ -49,6 +51,7 @@ def parse(arguments: Sequence[str], environ: Mapping[str, str]) -> Settings:
         _told(info / "namespace"),
         _told(info / "podgangname"),
         options.account,
+        options.log_format,
     )
 
 
@@ -67,6 +70,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME:COUNT",
         help="a PodClique by its full name, and how many of its pods must be up; may be repeated",
     )
+    made.add_argument(
+        logs.FLAG, choices=logs.FORMATS, default="text",
+        help="for people, or one JSON object a line (default: text)",
+    )  # fmt: skip
     made.add_argument(
         "--pod-info",
         type=Path,

@@ -16,6 +16,7 @@ from controller.workloads.letting_go import FOLLOWED, LettingGo
 from controller.workloads.metering import timed
 from controller.workloads.reconciling import Reconciler
 from controller.workloads.views import Choices
+from kube import logs
 
 _SETS_AT_ONCE: Final = 128  # most of them wait for the API server
 
@@ -48,7 +49,7 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
         for cache in there:
             await cache.relist("led")
         group.create_task(reconciler.voice.run())
-        await reconciler.queue.run(look, _SETS_AT_ONCE)
+        await reconciler.queue.run(logs.of("PodCliqueSet", look), _SETS_AT_ONCE)
 
 
 async def _let_go(known: Caches, around: process.Surroundings) -> None:

@@ -25,6 +25,7 @@ from controller.workloads.stepping import Again, Create, Remove, Say, Step
 from controller.workloads.story import statuses, telling
 from controller.workloads.story import troubles as troubles_of
 from controller.workloads.views import Choices, Trouble
+from kube import logs
 from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError
@@ -125,6 +126,7 @@ class Reconciler:
             # It may have gone while nobody looked, and have left what cannot go without us.
             self.queue.add((key[0], ""))
             return
+        logs.part_of(view.metadata.uid)
         if view.metadata.deletion_timestamp is None and is_too_large(view):
             # The definition refuses it; this one was stored or scaled before that was there.
             trouble = troubles_of.too_large(TOO_LARGE, view.metadata.name)

@@ -48,7 +48,7 @@ class Bare(server.Server):
 
 def main() -> int:
     chosen, clock = settings.parse(sys.argv[1:]), SystemClock()
-    server.configure_logging(chosen.log_level)
+    server.configure_logging(chosen)
     listener = server.bind(chosen.host, chosen.port)
     if isinstance(listener, server.CannotListen):
         return exits.PORT_TAKEN

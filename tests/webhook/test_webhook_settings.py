@@ -29,6 +29,7 @@ def test_flags_become_settings_with_defaults() -> None:
         drain_seconds=0.5,
         metrics_address=None,
         log_level="info",
+        log_format="text",
         feature_gates=Features(),
         companion=False,
         audit_dir=None,

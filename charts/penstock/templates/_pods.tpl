@@ -136,6 +136,7 @@ passing.
 {{- define "penstock.arguments" -}}
 - --namespace={{ .Release.Namespace }}
 - --log-level={{ .Values.logLevel }}
+- --log-format={{ .Values.logFormat }}
 - --feature-gates=GangScheduling={{ .Values.featureGates.GangScheduling }},GroveIntegration={{ .Values.featureGates.GroveIntegration }}
 {{- end -}}
 

@@ -17,6 +17,7 @@ from controller.gangs.keeps.deciding import Rest, Seek, Tell
 from controller.gangs.keeps.views import Keep, KeepView, age
 from controller.gangs.placing import ASK_AGAIN_SECONDS, Placer
 from controller.gangs.world import Caches, World
+from kube import logs
 from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError, Conflict, Invalid, NotFound, ServerFault, Unreachable
@@ -66,7 +67,7 @@ class Keeper:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await self.queue.run(self.reconcile, 1)
+        await self.queue.run(logs.of("Reservation", self.reconcile), 1)
 
     async def reconcile(self, key: Key) -> None:
         """Take one step for the keep; what changes by it brings the key up again."""
