@@ -46,3 +46,31 @@ def busybox(name: str, command: Sequence[str], **further: object) -> JsonObject:
 def kubectl_of(lab: Lab, namespace: str = "default") -> Kubectl:
     """What a person would use in a namespace of the lab."""
     return Kubectl(lab.binaries["kubectl"], lab.kubeconfig, namespace)
+
+
+def real_clique(
+    name: str, *after: str, replicas: int = 1, slow: float = 0, notes: JsonObject | None = None
+) -> JsonObject:
+    """A clique of real containers, which are ready once they have slept so many seconds."""
+    work = f"sleep {slow}; touch /tmp/ready; echo {name} is up; exec sleep 1000"
+    container: JsonObject = {
+        "name": "main",
+        "image": PAUSE_IMAGE,
+        "command": ["sh", "-c", work],
+        "securityContext": RESTRICTED,
+        "readinessProbe": {"exec": {"command": ["cat", "/tmp/ready"]}, "periodSeconds": 1},  # noqa: S108
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
+    }
+    spec: JsonObject = {
+        "roleName": name,
+        "replicas": replicas,
+        "minAvailable": replicas,
+        "startsAfter": list(after),
+        "podSpec": {
+            **ON_THE_REAL_NODE,
+            "terminationGracePeriodSeconds": 1,
+            "containers": [container],
+            "volumes": [{"name": "tmp", "emptyDir": {}}],
+        },
+    }
+    return {"name": name, "annotations": notes or {}, "spec": spec}
