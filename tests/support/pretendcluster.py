@@ -43,7 +43,7 @@ class PretendCluster:
     kinds: Sequence[Resource] = KINDS
     version: int = 100
     objects: dict[Resource, dict[str, JsonObject]] = field(default_factory=dict)
-    watchers: dict[Resource, list[asyncio.Queue[bytes]]] = field(default_factory=dict)
+    watchers: dict[Resource, list[tuple[Scope, asyncio.Queue[bytes]]]] = field(default_factory=dict)
 
     def put(self, kind: Resource, body: JsonObject) -> None:
         """Store an object, new or as it is now."""
@@ -64,31 +64,32 @@ class PretendCluster:
         metadata["resourceVersion"] = str(self.version)
         if self.watchers.get(kind):
             line = msgspec.json.encode({"type": word, "object": body})
-            for queue in self.watchers[kind]:
-                queue.put_nowait(line)
+            for scope, queue in self.watchers[kind]:
+                if _is_in(scope, body):
+                    queue.put_nowait(line)
 
     async def list_with(
         self, resource: Resource, decode: Callable[[msgspec.Raw], D], scope: Scope
     ) -> Listing[D]:
-        """Give all of a kind; nothing is chosen from."""
-        del scope
+        """Give all of a kind; of Events, those about the kind that the scope names."""
         if resource not in self.kinds:
             raise NotFound(404, "NotFound", f"{resource.full_name} are not served")
         every = self.objects.get(resource, {}).values()
-        found = [decode(msgspec.Raw(msgspec.json.encode(each))) for each in every]
+        chosen = [each for each in every if _is_in(scope, each)]
+        found = [decode(msgspec.Raw(msgspec.json.encode(each))) for each in chosen]
         return Listing(found, str(self.version))
 
     def watch(
         self, resource: Resource, scope: Scope, start: WatchStart
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Tell what is put and dropped from now on; nothing runs between a list and this."""
-        del scope, start
-        return self._watch(resource)
+        del start
+        return self._watch(resource, scope)
 
     @asynccontextmanager
-    async def _watch(self, resource: Resource) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def _watch(self, resource: Resource, scope: Scope) -> AsyncIterator[AsyncIterator[bytes]]:
         queue: asyncio.Queue[bytes] = asyncio.Queue()
-        self.watchers.setdefault(resource, []).append(queue)
+        self.watchers.setdefault(resource, []).append((scope, queue))
 
         async def lines() -> AsyncIterator[bytes]:
             while True:
@@ -97,7 +98,7 @@ class PretendCluster:
         try:
             yield lines()
         finally:
-            self.watchers[resource].remove(queue)
+            self.watchers[resource].remove((scope, queue))
 
 
 def hall(cluster: PretendCluster, nodes: int, each: int = 16) -> list[str]:
@@ -217,6 +218,12 @@ def _meta(name: str, space: str, what: str, owners: Sequence[Json]) -> dict[str,
 
 def _owner(kind: str, name: str, what: str = "set") -> JsonObject:
     return {"kind": kind, "name": name, "uid": f"{what}-{name}", "controller": True}
+
+
+def _is_in(scope: Scope, body: Mapping[str, Json]) -> bool:
+    about = body.get("regarding")
+    kind = about.get("kind") if isinstance(about, dict) else None
+    return scope.fields in ("", f"regarding.kind={kind}")
 
 
 def _key(body: Mapping[str, Json]) -> str:

@@ -48,7 +48,7 @@ annotations:
 
 {{- /*
 How pods run, whatever they run: as nobody in particular, and near no other of their kind if that can be had. It is only
-a wish, since a cluster of one node is one too.
+a wish, since a cluster of one node is one too. What is "ordinary" comes before nobody.
 */ -}}
 {{- define "penstock.podSpec" -}}
 serviceAccountName: penstock-{{ .component }}
@@ -60,8 +60,10 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
+{{- if not .ordinary }}
 {{- with .root.Values.pods.priorityClassName }}
 priorityClassName: {{ . }}
+{{- end }}
 {{- end }}
 securityContext:
   runAsNonRoot: true

@@ -1,6 +1,6 @@
 // Puts the parts together: what the server tells goes to all of them, at most once a frame.
 
-import { isDark } from "/colours.js";
+import { forget, forgetBut, isDark } from "/colours.js";
 import { GangPanel } from "/gang.js";
 import { TopologyMap } from "/map.js";
 import { Panels } from "/panels.js";
@@ -31,6 +31,8 @@ function choose(name) {
 // The map follows at once; lists, which people read, are left in peace for a moment.
 function changed(state, changes) {
   map.update(state, changes);
+  if (changes.all) forgetBut(state.gangs);
+  for (const name of changes.gangs) if (!state.gangs.has(name)) forget(name);
   pending.merge(changes);
   changes.clear();
   const wait = SLOWER - (performance.now() - drawn);
