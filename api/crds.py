@@ -4,11 +4,14 @@ The API server takes a narrower dialect than JSON Schema ("structural"): no refe
 type, nothing but validations beside a type. `structural` narrows what pydantic emits.
 """
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, cast
 
+from api import names
 from api.jsons import Json, JsonObject
 from api.kinds import Column, Kind
 from api.models import Model
@@ -40,6 +43,18 @@ def definition(kind: Kind, types: Mapping[str, JsonObject] = _OPAQUE) -> JsonObj
         "subresources": _subresources(kind),
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
     }
+    spec: JsonObject = {
+        "group": kind.group,
+        "scope": "Namespaced" if kind.namespaced else "Cluster",
+        "names": {
+            "kind": kind.kind,
+            "listKind": f"{kind.kind}List",
+            "plural": kind.plural,
+            "singular": kind.kind.lower(),
+            "shortNames": list(kind.short),
+        },
+        "versions": [version],
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -47,21 +62,16 @@ def definition(kind: Kind, types: Mapping[str, JsonObject] = _OPAQUE) -> JsonObj
             "name": kind.crd_name,
             "labels": {"app.kubernetes.io/part-of": "penstock"},
             # Removing Penstock must not remove the workloads that people described with it.
-            "annotations": {"helm.sh/resource-policy": "keep"},
+            "annotations": {"helm.sh/resource-policy": "keep", names.DEFINITION: digest(spec)},
         },
-        "spec": {
-            "group": kind.group,
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "names": {
-                "kind": kind.kind,
-                "listKind": f"{kind.kind}List",
-                "plural": kind.plural,
-                "singular": kind.kind.lower(),
-                "shortNames": list(kind.short),
-            },
-            "versions": [version],
-        },
+        "spec": spec,
     }
+
+
+def digest(spec: JsonObject) -> str:
+    """Tell one definition from another, in a few characters."""
+    written = json.dumps(spec, sort_keys=True).encode()
+    return hashlib.sha256(written).hexdigest()[:16]
 
 
 def structural(model: type[Model], types: Mapping[str, JsonObject] = _OPAQUE) -> JsonObject:

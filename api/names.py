@@ -93,6 +93,8 @@ SPREAD_ANNOTATION: Final = "penstock.dev/spread"
 FEATURES_ANNOTATION: Final = "penstock.dev/feature-gates"
 # On webhook configurations: which of their webhooks fail closed once they are proven to answer.
 CLOSES_ANNOTATION: Final = "penstock.dev/closes-when-proven"
+# On definitions: which one it is, since helm leaves those alone that an earlier release has left.
+DEFINITION: Final = "penstock.dev/definition"
 # The guard that asks new pods of gangs for our gate.
 GANG_PODS_GUARD: Final = "penstock-guard-gang-pods"
 # On PodCliques: our hash of the template they have, whatever the label of that template says.

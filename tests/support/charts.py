@@ -19,7 +19,7 @@ Objects = Mapping[tuple[str, str], JsonObject]
 
 
 class Render(Protocol):
-    """Renders the chart with `--set` settings."""
+    """Renders the chart with `--set` settings, and flags of helm's."""
 
     def __call__(self, *settings: str) -> Objects: ...
 
@@ -41,7 +41,7 @@ def render(helm: Path, tmp_path_factory: pytest.TempPathFactory) -> Render:
             [
                 *(helm, "template", "penstock", CHART, "--kube-version", "1.37.1"),
                 *("--namespace", names.NAMESPACE),
-                *(f"--set={setting}" for setting in settings),
+                *(each if each.startswith("--") else f"--set={each}" for each in settings),
             ],
             capture_output=True,
             text=True,

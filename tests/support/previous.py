@@ -1,0 +1,25 @@
+"""Penstock as it was before: what people upgrade from, and roll back to."""
+
+import subprocess
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+# The last commit before the chart ran the processes itself. Move it on with each release.
+PREVIOUS: Final = "7af94d6ef3f431e6e441c63a2791c4d56aac30e1"
+
+
+def unpack(folder: Path) -> Path:
+    """Lay the whole of it out in a folder."""
+    git = ("git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT))
+    done = subprocess.run([*git, "archive", PREVIOUS], capture_output=True, check=False)
+    if done.returncode:
+        raise FileNotFoundError(
+            f"commit {PREVIOUS} is not in this clone: git fetch --unshallow brings it "
+            f"({done.stderr.decode().strip()})"
+        )
+    with tarfile.open(fileobj=BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
