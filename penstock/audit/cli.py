@@ -21,6 +21,8 @@ from kube.clock import SystemClock
 from penstock.audit import logs, reports
 from penstock.audit.logs import BadLogError, Gathered, Log
 from penstock.ending import run_to_end
+from penstock.lab import auditing
+from penstock.lab.folders import Labs
 from penstock.policy import files
 from penstock.policy.files import BadFileError
 from policies import audit_reading, audit_verifying, policy_source
@@ -49,7 +51,8 @@ Folders = Annotated[
     list[Path] | None,
     typer.Option(
         "--dir",
-        help="A folder with the log of a replica, or with such folders (default: ask the cluster).",
+        help="A folder with the log of a replica, or with such folders"
+        " (default: ask the cluster; of a lab, its own).",
     ),
 ]
 Kubeconfig = Annotated[
@@ -209,7 +212,8 @@ def _logs(folders: list[Path] | None, kubeconfig: Path | None, context: str | No
         clock = SystemClock()
         found = credentials.load(kubeconfig, context, clock, os.environ)
         async with Client(found, "audit", clock) as client:
-            return await logs.gather(client)
+            beside = auditing.folder_of(client.server, Labs.of(os.environ))
+            return await logs.gather(client, beside)
 
     gathered = run_to_end("audit", work())
     for replica in gathered.unreachable:

@@ -32,7 +32,9 @@ def dashboard(  # noqa: PLR0913 - each is a flag
     ] = "",
     audit_dir: Annotated[
         Path | None,
-        typer.Option(help="A folder with the audit log (default: ask the cluster)."),
+        typer.Option(
+            help="A folder with the audit log (default: ask the cluster; of a lab, its own)."
+        ),
     ] = None,
     kubeconfig: Kubeconfig = "",
     context: Context = "",

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sys
 import webbrowser
 from collections.abc import AsyncIterator, Coroutine
@@ -25,6 +26,8 @@ from penstock.dashboard.serving import Address, serving
 from penstock.dashboard.timeline import Detail
 from penstock.dashboard.view import View
 from penstock.ending import AskedWronglyError, run_to_end
+from penstock.lab import auditing
+from penstock.lab.folders import Labs
 from penstock.plugin import running
 from penstock.plugin.asking import Where
 
@@ -50,7 +53,7 @@ async def _run(where: Where, choices: Choices) -> None:
     with running.pointing():
         client = running.client_of(where, SystemClock())
     async with client:
-        audit = choices.audit_dir
+        audit = choices.audit_dir or auditing.folder_of(client.server, Labs.of(os.environ))
         sources = Sources(
             client,
             partial(running.policy_of, client, where.system),
