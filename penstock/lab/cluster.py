@@ -120,7 +120,7 @@ async def bring_up(spec: LabSpec, host: Host) -> Lab:
     """Do what `up` promises, on a given host."""
     spec.check()
     toolset(spec.kubernetes)
-    if spec.real_node and (obstacle := wanting.obstacle()) is not None:
+    if spec.real_node and (obstacle := wanting.obstacle(wanting.this_machine())) is not None:
         raise LabError(f"--real-node: {obstacle}")
     folder = host.labs.folder(spec.name)
     lock = host.labs.lock(spec.name)

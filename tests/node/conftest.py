@@ -25,7 +25,7 @@ from tests.support.realpods import kubectl_of
 @pytest.fixture(scope="session", autouse=True)
 def possible() -> None:
     """Skip everything here, with the reason, where no real node can be had."""
-    if (obstacle := wanting.obstacle()) is not None:
+    if (obstacle := wanting.obstacle(wanting.this_machine())) is not None:
         pytest.skip(obstacle)
 
 

@@ -19,6 +19,7 @@ from penstock.lab.folders import Folder
 from penstock.lab.kwokctl import Plan
 from penstock.lab.realnode import addresses, cgroups, configuring, planning, signing, wanting
 from penstock.lab.realnode.places import SOCKET, Places
+from penstock.lab.realnode.wanting import Machine
 from penstock.lab.spec import LabSpec
 from penstock.lab.tools import node_toolset, toolset
 
@@ -124,25 +125,35 @@ def test_a_real_nodes_tools_are_not_those_of_every_lab() -> None:
     assert {"kubelet", "kube-proxy", "ptp", "host-local", "loopback"} == BINARIES.keys()
 
 
+FIT = Machine("linux", 0, wanting.NEEDED | 1, True, lambda name: f"/usr/bin/{name}")  # noqa: FBT003
+
+
+def lacking(*lacks: str) -> Machine:
+    return replace(FIT, search=lambda name: None if name in lacks else f"/bin/{name}")
+
+
 @pytest.mark.parametrize(
-    ("platform", "user", "lacks", "words"),
+    ("machine", "words"),
     [
-        ("darwin", 0, (), "needs Linux"),
-        ("linux", 1000, (), "needs root"),
-        ("linux", 0, ("ctr", "containerd", "runc"), "apt-get install containerd runc"),
-        ("linux", 0, ("busybox",), "apt-get install busybox-static"),
+        pytest.param(replace(FIT, platform="darwin"), "needs Linux", id="another system"),
+        pytest.param(replace(FIT, user=1000), "needs root,", id="a person"),
+        pytest.param(replace(FIT, capabilities=1 << 21), "it may not", id="root of a container"),
+        pytest.param(replace(FIT, groups_writable=False), "control groups", id="read-only groups"),
+        pytest.param(
+            lacking("ctr", "containerd", "runc"), "apt-get install containerd runc", id="no runtime"
+        ),
+        pytest.param(lacking("busybox"), "apt-get install busybox-static", id="no busybox"),
     ],
 )
-def test_what_stands_in_the_way_is_said(
-    platform: str, user: int, lacks: tuple[str, ...], words: str
-) -> None:
-    said = wanting.obstacle(platform, user, lambda name: None if name in lacks else f"/bin/{name}")
+def test_what_stands_in_the_way_is_said(machine: Machine, words: str) -> None:
+    said = wanting.obstacle(machine)
     assert said is not None
     assert words in said
 
 
 def test_nothing_stands_in_the_way_of_root_with_all_programs() -> None:
-    assert wanting.obstacle("linux", 0, lambda name: f"/usr/bin/{name}") is None
+    assert wanting.obstacle(FIT) is None
+    assert FIT.missing == []
 
 
 def test_a_lab_that_the_node_could_not_see_is_refused() -> None:

@@ -3,11 +3,13 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from penstock.lab.errors import LabError
+from penstock.lab.realnode import cgroups
 from penstock.lab.realnode.places import HIDDEN
 
 PACKAGES: Final = {
@@ -21,6 +23,9 @@ PACKAGES: Final = {
 }
 """The programs a real node takes from the system, and Debian's packages of them."""
 
+NEEDED: Final = 1 << 21 | 1 << 12
+"""CAP_SYS_ADMIN and CAP_NET_ADMIN."""
+
 SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -29,20 +34,59 @@ def find(program: str) -> str | None:
     return shutil.which(program, path=SYSTEM_PATH)
 
 
-def obstacle(
-    platform: str = sys.platform,
-    user: int = os.geteuid(),
-    search: Callable[[str], str | None] = find,
-) -> str | None:
-    """Return why there can be no real node here, or None if there can."""
-    if platform != "linux":
+@dataclass(frozen=True)
+class Machine:
+    """What a machine has of what a real node needs."""
+
+    platform: str
+    user: int
+    capabilities: int
+    """Of this process, as bits; that it is root says little inside a container."""
+    groups_writable: bool
+    search: Callable[[str], str | None]
+
+    @property
+    def missing(self) -> list[str]:
+        """Debian's packages that would have to be installed."""
+        return sorted(
+            {package for program, package in PACKAGES.items() if self.search(program) is None}
+        )
+
+
+def this_machine() -> Machine:
+    """Return the machine we are on."""
+    groups = cgroups.hierarchies()
+    return Machine(
+        platform=sys.platform,
+        user=os.geteuid(),
+        capabilities=_capabilities(Path("/proc/self/status")),
+        groups_writable=bool(groups) and all(os.access(each, os.W_OK) for each in groups),
+        search=find,
+    )
+
+
+def obstacle(machine: Machine) -> str | None:
+    """Return why there can be no real node there, or None if there can."""
+    if machine.platform != "linux":
         return "a real node needs Linux"
-    if user != 0:
+    if machine.user != 0:
         return "a real node needs root, for namespaces and control groups"
-    missing = sorted({package for program, package in PACKAGES.items() if search(program) is None})
-    if missing:
-        return f"a real node needs more programs: apt-get install {' '.join(missing)}"
+    if machine.capabilities & NEEDED != NEEDED:
+        return "a real node needs root that may administer system and network: here it may not"
+    if not machine.groups_writable:
+        return "a real node needs control groups that can be written, below /sys/fs/cgroup"
+    if machine.missing:
+        packages = " ".join(machine.missing)
+        return f"a real node needs more programs: apt-get install {packages}"
     return None
+
+
+def _capabilities(status: Path) -> int:
+    try:
+        lines = status.read_text(encoding="ascii", errors="replace").splitlines()
+    except FileNotFoundError:
+        return 0
+    return next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
 
 
 def check_place(lab: Path) -> None:
@@ -55,5 +99,13 @@ def check_place(lab: Path) -> None:
             )
 
 
+def main(arguments: Sequence[str]) -> int | str | None:
+    """Tell why no real node can be had here, or with --packages what would have to be installed."""
+    if list(arguments) == ["--packages"]:
+        sys.stdout.write(f"{' '.join(this_machine().missing)}\n")
+        return 0
+    return obstacle(this_machine())
+
+
 if __name__ == "__main__":
-    sys.exit(obstacle())
+    sys.exit(main(sys.argv[1:]))
