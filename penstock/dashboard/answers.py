@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - it is compared, not bound
 
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
@@ -29,6 +30,10 @@ HEADERS: Final[Mapping[str, str]] = {
     "Cache-Control": "no-store",
     "Connection": "close",
 }
+
+
+# What browsers say of requests by our own page, and by people. Pages at another port are others.
+_OWN: Final = (["none"], ["same-origin"])
 
 
 class BadRequestError(Exception):
@@ -63,7 +68,7 @@ class Names:
 
     @property
     def _is_everywhere(self) -> bool:
-        return self.bound in ("0.0.0.0", "::")  # noqa: S104 - it is compared, not bound
+        return self.bound in EVERYWHERE
 
 
 def read(head: bytes, names: Names) -> Request:
@@ -80,7 +85,7 @@ def read(head: bytes, names: Names) -> Request:
         )
     if words[0] != "GET":
         raise BadRequestError("405 Method Not Allowed", "only GET: nothing can be changed here")
-    if headers.get("sec-fetch-site", ["none"])[0] == "cross-site" and not _is_opened(headers):
+    if headers.get("sec-fetch-site", ["none"]) not in _OWN and not _is_opened(headers):
         raise BadRequestError("403 Forbidden", "pages of others are told nothing")
     parts = urlsplit(words[1])
     asked = parse_qs(parts.query)

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import typer
 
@@ -16,7 +17,7 @@ from controller.gangs.modes import ALONE, Mode
 from kube.cache import Source
 from kube.clock import SystemClock
 from kube.errors import ApiError
-from penstock.dashboard import files, refusals
+from penstock.dashboard import answers, files, refusals
 from penstock.dashboard.choices import Choices
 from penstock.dashboard.drawing import Around, Asked, Board
 from penstock.dashboard.following import Ask, Following
@@ -30,6 +31,8 @@ from penstock.lab import auditing
 from penstock.lab.folders import Labs
 from penstock.plugin import running
 from penstock.plugin.asking import Where
+
+_WARNING: Final = "whoever reaches {} sees what you may see; nobody is asked for a password"
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ async def _run(where: Where, choices: Choices) -> None:
             async with served(sources, choices) as found:
                 url = found.address.url
                 typer.echo(f"the dashboard is at {url} (Ctrl-C ends it)")
+                if choices.bind not in answers.LOOPBACK:
+                    typer.echo(_WARNING.format(choices.bind), err=True)
                 if choices.opened:
                     webbrowser.open(url)
                 await found.work

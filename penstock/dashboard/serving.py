@@ -39,7 +39,9 @@ class Address:
 
     @property
     def url(self) -> str:
-        """Write it for a browser."""
+        """Write it for a browser on this machine."""
+        if self.host in answers.EVERYWHERE:
+            return f"http://localhost:{self.port}/"
         shown = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{shown}:{self.port}/"
 

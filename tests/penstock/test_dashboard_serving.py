@@ -146,12 +146,19 @@ def test_the_names_that_are_ours(names: Names, host: str, taken: bool) -> None: 
         (b"nonsense", "400"),
         (b"GET / FTP/1.1\r\nHost: localhost", "400"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site", "403"),
+        (b"GET /gang HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-site", "403"),
     ],
 )
 def test_what_is_no_request_of_ours_is_refused(head: bytes, status: str) -> None:
     with pytest.raises(BadRequestError) as refused:
         answers.read(head, Names("127.0.0.1"))
     assert refused.value.status.startswith(status)
+
+
+def test_an_address_is_written_so_that_a_browser_gets_there() -> None:
+    assert Address("127.0.0.1", 80).url == "http://127.0.0.1:80/"
+    assert Address("::1", 80).url == "http://[::1]:80/"
+    assert Address("0.0.0.0", 80).url == "http://localhost:80/"  # noqa: S104 - nothing is bound
 
 
 def test_a_link_to_it_may_be_followed_from_elsewhere() -> None:

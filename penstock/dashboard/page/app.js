@@ -35,18 +35,21 @@ function changed(state, changes) {
   for (const name of changes.gangs) if (!state.gangs.has(name)) forget(name);
   pending.merge(changes);
   changes.clear();
-  const wait = SLOWER - (performance.now() - drawn);
-  if (pending.all || wait <= 0) lists();
-  else later ??= setTimeout(lists, wait);
+  later ??= setTimeout(lists, Math.max(0, SLOWER - (performance.now() - drawn)));
 }
 
-function lists() {
-  clearTimeout(later);
-  later = null;
-  drawn = performance.now();
-  panels.update(stream.state, pending);
-  gang.update(stream.state, pending);
+// One list after the other, with the browser's turn in between.
+async function lists() {
+  const now = new Changes();
+  now.merge(pending);
   pending.clear();
+  for (const draw of [...panels.drawings(now), () => gang.update(stream.state, now)]) {
+    draw(stream.state);
+    await new Promise((done) => setTimeout(done));
+  }
+  drawn = performance.now();
+  later = null;
+  if (!pending.isEmpty) changed(stream.state, new Changes());
 }
 
 function linked(word) {
@@ -83,4 +86,5 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", themed);
 
 const stream = new Stream(changed, linked);
 themed();
-if (location.hash.length > 1) choose(decodeURIComponent(location.hash.slice(1)));
+const [, asked] = /^#([\w./%-]+)$/.exec(location.hash) ?? [];
+if (asked?.includes("%2F")) choose(asked.replace("%2F", "/"));

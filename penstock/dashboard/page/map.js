@@ -4,6 +4,8 @@ import { colourOf, isDark, palette } from "/colours.js";
 import { beside, layout, nodeAt } from "/layout.js";
 import { byId, count, deviceWord, make, setText } from "/text.js";
 
+const MOST_ROWS = 150; // of the table of domains
+
 export class TopologyMap {
   // `chosen(gang)` is called when somebody chooses a gang, or lets it go ("").
   constructor(chosen) {
@@ -361,10 +363,17 @@ export class TopologyMap {
 
   table() {
     if (!byId("domains").open || !this.map) return;
-    const rows = this.map.domains.slice(0, 1000).map((each) => this.row(each));
+    // A table of hundreds of rows takes long to lay out; the narrowest levels are left to the map.
+    const { domains } = this.map;
+    let deepest = this.head.levels.length;
+    while (deepest > 1 && domains.filter((each) => each.level < deepest).length > MOST_ROWS) deepest -= 1;
+    const shown = domains.filter((each) => each.level < deepest);
+    const rows = shown.slice(0, MOST_ROWS).map((each) => this.row(each));
+    const left = domains.length - rows.length;
     const head = ["Domain", "Nodes", "Used", "Free"].map((word, i) => make("th", { scope: "col", class: i ? "n" : "" }, word));
     byId("domains-table").replaceChildren(
       make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows)),
+      ...(left ? [make("p", { class: "more" }, `${count(left, "narrower domain")} only in the map`)] : []),
     );
   }
 

@@ -53,15 +53,21 @@ export class Panels {
     setInterval(() => this.ages(), 1000);
   }
 
-  update(state, changes) {
-    this.state = state;
-    if (changes.all || changes.gangs.size) {
-      this.waiting();
-      this.gangs();
-    }
-    if (changes.all || changes.queues) this.queues();
-    if (changes.all || changes.refusals || changes.head) this.refusals();
-    if (changes.all || changes.head) this.head();
+  // What is to be drawn anew, in parts that each take little.
+  drawings(changes) {
+    const { all, head, queues, refusals } = changes;
+    const gangs = all || changes.gangs.size > 0;
+    const parts = [
+      [all || head, () => this.head()],
+      [gangs, () => this.waiting()],
+      [all || refusals || head, () => this.refusals()],
+      [all || queues, () => this.queues()],
+      [gangs, () => this.gangs()],
+    ];
+    return parts.filter(([due]) => due).map(([, draw]) => (state) => {
+      this.state = state;
+      draw();
+    });
   }
 
   themed() {

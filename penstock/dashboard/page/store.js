@@ -26,6 +26,11 @@ export class Changes {
     this.all = false;
   }
 
+  get isEmpty() {
+    const flags = this.head || this.moved || this.queues || this.refusals || this.all;
+    return !flags && !this.nodes.size && !this.gangs.size;
+  }
+
   merge(other) {
     for (const each of ["head", "moved", "queues", "refusals", "all"]) this[each] ||= other[each];
     for (const key of other.nodes) this.nodes.add(key);
