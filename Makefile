@@ -42,7 +42,8 @@ $(STAMP): requirements-dev.txt pyproject.toml
 
 lock: ## Resolve dependencies again into the hash-pinned requirements files (needs uv)
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --group dev -o requirements-dev.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --extra traces -c requirements.txt -o requirements-traces.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --extra traces --group dev -o requirements-dev.txt
 
 crds: $(STAMP) ## Write the CustomResourceDefinitions from the models in api/
 	@$(BIN)/python -m api crds

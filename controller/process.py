@@ -30,6 +30,7 @@ from kube.lease import Elector, LostLease
 from kube.leasebox import ClusterLease
 from kube.resources import Resource
 from kube.startup import StartupFailure, preflight
+from kube.tracing import Record, exporting
 
 # How many objects come before Python looks for cycles among the new ones. What a plan or a list of
 # pods is made of has none, and with Python's own 700 a decision would wait for it again and again.
@@ -48,6 +49,8 @@ class Surroundings:
     rng: random.Random
     elector: Elector
     metrics: Metrics
+    record: Record | None = None
+    """Takes spans, where somebody listens to traces."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,9 @@ async def _work(component: Component, settings: Settings) -> None:
         elector = Elector(box, identity, settings.lease, clock, rng)
         metrics = Metrics(component.name, elector.is_leader, component.lease)
         metrics.calls.add(client.tally)
-        surroundings = Surroundings(settings, client, clock, rng, elector, metrics)
+        exporter = exporting(settings.traces, component.name) if settings.traces else None
+        record = exporter.record if exporter is not None else None
+        surroundings = Surroundings(settings, client, clock, rng, elector, metrics, record)
         _log.info("standing for the lease %s/%s", settings.namespace, component.lease)
         try:
             async with serving(settings.metrics, metrics.written), asyncio.TaskGroup() as group:
@@ -139,6 +144,8 @@ async def _work(component: Component, settings: Settings) -> None:
         finally:
             # Only after all work has ended: whoever leads next may begin at once.
             await elector.release()
+            if exporter is not None:
+                await asyncio.to_thread(exporter.close)
 
 
 async def _awaited(work: Awaitable[None]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from api import features, names
 from api.features import Features
-from kube import logs
+from kube import logs, tracing
 from kube.exposing import Address
 from kube.lease import LeaseSettings
 
@@ -31,6 +31,7 @@ class Settings:
     features: Features
     metrics: Address | None = None
     log_format: str = "text"
+    traces: str | None = None
 
 
 def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
@@ -73,6 +74,10 @@ def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
         logs.FLAG, choices=logs.FORMATS, default="text",
         help="for people, or one JSON object a line (default: text)",
     )  # fmt: skip
+    made.add_argument(
+        tracing.FLAG, type=_url, default=None, metavar="URL",
+        help="send traces there by OTLP over HTTP (default: nowhere)",
+    )  # fmt: skip
     features.add(made)
     return made
 
@@ -91,6 +96,7 @@ def read(options: argparse.Namespace) -> Settings:
         options.feature_gates,
         options.metrics_address,
         options.log_format,
+        options.traces_endpoint,
     )
 
 
@@ -117,6 +123,13 @@ def _address(text: str) -> Address:
     if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, as in 127.0.0.1:9090")
     return Address(host(name.removeprefix("[").removesuffix("]")), int(port))
+
+
+def _url(text: str) -> str:
+    try:
+        return tracing.endpoint(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _seconds(text: str) -> float:

@@ -10,6 +10,7 @@ from kube import logs
 from kube.clock import SystemClock
 from kube.exposing import bind
 from kube.startup import StartupFailure
+from kube.tracing import load
 from webhook import beginning, server, settings, tls
 from webhook.patience import PatientSocket
 
@@ -29,6 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if chosen.metrics_address is not None:
             exposed = bind(chosen.metrics_address)
+        if chosen.traces_endpoint:
+            load()
         foundation = beginning.lay(chosen, clock)
     except StartupFailure as failure:
         return _end(chosen, failure.exit_code, failure.line)

@@ -24,9 +24,10 @@ from api import names
 from kube import logs
 from kube.clock import Clock
 from kube.exposing import serving_on
+from kube.tracing import Exporter, exporting
 from policies.known import NOTHING
 from policies.switching import Switches
-from webhook import audit_making, peers, serving, tls
+from webhook import audit_making, peers, serving, tls, tracing
 from webhook.answering import Answering
 from webhook.audit_metrics import AuditMetrics
 from webhook.background import Background
@@ -119,6 +120,8 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._background = Background([])
         self._metrics = Metrics(PATHS)
         self._exposed: socket.socket | None = None
+        self._answering: Answering | None = None
+        self._exporter: Exporter | None = None
         audit_metrics = AuditMetrics(self._metrics.registry)
         self._metrics.calls.add(audit_metrics.calls)
         self._auditing = audit_making.make(
@@ -180,6 +183,7 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         switches = Switches(self._settings.feature_gates, self._settings.companion)
         answering = Answering(policy, known, self._metrics, self.clock, self._now, switches)
         answering.try_beside(self._shadow)
+        self._answering = answering
         if self._auditing is not None:
             answering.tell(self._auditing.journal.note)
         app = serving.make_app(Desk(answering, self._unready, self._written_metrics))
@@ -205,8 +209,16 @@ class Server(BaseApplication):  # type: ignore[misc]  # gunicorn publishes no ty
         self._background.start()
         self._shadow.start()
 
+        if self._settings.traces_endpoint and self._answering is not None:
+            # Here and not before: its thread would not come along into the worker's process.
+            self._exporter = exporting(self._settings.traces_endpoint, "webhook")
+            note = self._auditing.journal.note if self._auditing is not None else None
+            self._answering.tell(tracing.hearing(self._exporter.record, self._now, note))
+
     def stop_working(self) -> None:
         """End all of it again; the last lines of the audit log are written first."""
+        if self._exporter is not None:
+            self._exporter.close()
         self._shadow.stop()
         if self._auditing is not None:
             self._auditing.stop()

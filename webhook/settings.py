@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from api import exits, features, names
 from api.features import Features
-from kube import logs
+from kube import logs, tracing
 from kube.exposing import Address
 from webhook.tls import Terms
 
@@ -53,6 +53,7 @@ class Settings:
     metrics_address: Address | None
     log_level: str
     log_format: str
+    traces_endpoint: str | None
     feature_gates: Features
     companion: bool
     audit_dir: Path | None
@@ -140,6 +141,17 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
         logs.FLAG, choices=logs.FORMATS, default="text",
         help="for people, or one JSON object a line (%(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        tracing.FLAG, type=_url, default=None, metavar="URL",
+        help="send traces there by OTLP over HTTP (default: nowhere)",
+    )  # fmt: skip
+
+
+def _url(text: str) -> str:
+    try:
+        return tracing.endpoint(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:

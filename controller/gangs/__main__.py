@@ -66,7 +66,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     reconciler.placer.recorder = Recorder(told.records, around.clock) if told.records else None
     keeper = Keeper(client, around.clock, caches, reconciler.world, reconciler.placer, fenced)
     plain = PlainMaker(client, around.clock, caches, sources.bindings, fenced, told.schedulers)
-    reconciler.count(around.metrics)
+    reconciler.count(around.metrics, around.record)
     around.metrics.queues.show({"plaingang": plain.queue, "reservation": keeper.queue})
     scans = scan_metering.Meters(around.metrics.registry)
     reconciler.announcer.timeout = told.gang_timeout

@@ -40,6 +40,7 @@ from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
 from controller.gangs.readiness import Herald
 from controller.gangs.releasing import Window
+from controller.gangs.tracing import Tracing
 from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
 from controller.gangs.world import Caches, World
 from controller.resting import Rests
@@ -50,6 +51,7 @@ from kube.clock import Clock
 from kube.errors import ApiError, Conflict, Invalid, NotFound
 from kube.objects import Key
 from kube.resources import PODS, RESERVATIONS
+from kube.tracing import Record
 from kube.workqueue import Workqueue
 from scheduler.answers import NoFit
 
@@ -95,13 +97,19 @@ class Reconciler:
         self.announcer = Announcer(client, clock, told, instance)
         self._evictor = Evictor(client, clock, caches.pods, fenced)
 
-    def count(self, metrics: Metrics) -> None:
-        """Have what happens counted and timed from now on."""
+    def count(self, metrics: Metrics, record: Record | None = None) -> None:
+        """Have what happens counted and timed from now on, and told in spans to who listens."""
         gangs, reservations = self.world.known()
         known = Known(gangs.values, gangs.get, reservations.get, self._depths)
         meters = Meters(metrics, self._clock, lambda: self._fenced() is not None, known)
         self._reservations.subscribe(meters.on_reservation)
         self.placer.meters = meters
+        if record is not None:
+            leads = self._fenced
+            tracing = Tracing(self._clock, lambda: leads() is not None, known, record, meters)
+            self._reservations.subscribe(tracing.on_reservation)
+            self._pods.subscribe(tracing.on_pod)
+            self.placer.meters = tracing
         metrics.queues.show({"podgang": self.queue})
 
     def _depths(self) -> tuple[int, int]:

@@ -15,8 +15,10 @@ from controller.workloads.caches import NEEDED, OPTIONAL, Caches, caches
 from controller.workloads.letting_go import FOLLOWED, LettingGo
 from controller.workloads.metering import timed
 from controller.workloads.reconciling import Reconciler
+from controller.workloads.tracing import Tracing
 from controller.workloads.views import Choices
 from kube import logs
+from kube.resources import PODCLIQUESETS, PODGANGS
 
 _SETS_AT_ONCE: Final = 128  # most of them wait for the API server
 
@@ -32,6 +34,9 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
     reconciler = Reconciler(
         client, around.clock, known, elector.is_leader, choices, socket.gethostname()
     )
+    if around.record is not None:
+        tracing = Tracing(around.clock, elector.is_leader, around.record)
+        tracing.follow(known.customs[PODCLIQUESETS], known.customs[PODGANGS])
     around.metrics.queues.show({"podcliqueset": reconciler.queue})
     look = timed(around.metrics, around.clock, reconciler.queue, reconciler.reconcile)
     async with asyncio.TaskGroup() as group:

@@ -58,6 +58,8 @@ class InstallOptions:
     feature_gates: str = ""
     companion: bool = False
     grove_account: str = GROVE_ACCOUNT
+    log_format: str = "text"
+    traces_endpoint: str = ""
 
     def values(self) -> list[str]:
         """Give the settings of the chart that follow from these."""
@@ -173,6 +175,8 @@ def _settings(layout: Layout, cluster: dict[str, object], options: InstallOption
         code=hashlib.sha256(seen.encode()).hexdigest()[:16],
         feature_gates=options.feature_gates,
         companion=options.companion,
+        log_format=options.log_format,
+        traces_endpoint=options.traces_endpoint,
     )
 
 

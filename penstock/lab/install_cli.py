@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from api import features
+from kube import logs, tracing
 from penstock.ending import run_to_end
 from penstock.lab import cluster
 from penstock.lab import install as installing
@@ -40,6 +41,10 @@ def install_command(  # noqa: PLR0913  (each is a flag)
     feature_gates: Annotated[
         str, typer.Option(metavar="NAME=BOOL,...", help="What of Penstock is switched off.")
     ] = "",
+    log_format: Annotated[str, typer.Option(help="How components log: text or json.")] = "text",
+    traces_endpoint: Annotated[
+        str, typer.Option(metavar="URL", help="Have components send traces there.")
+    ] = "",
     timeout: Annotated[
         float, typer.Option(min=1, help="Seconds to wait until all of it works.")
     ] = 60.0,
@@ -62,6 +67,8 @@ def install_command(  # noqa: PLR0913  (each is a flag)
         feature_gates=feature_gates,
         companion=companion,
         grove_account=grove_account,
+        log_format=log_format,
+        traces_endpoint=traces_endpoint,
     )
 
     async def work() -> None:
@@ -95,5 +102,12 @@ def _check(options: installing.InstallOptions) -> None:
         features.read(options.feature_gates)
     except ValueError as error:
         raise LabError(f"{features.FLAG}: {error}") from error
+    if options.log_format not in logs.FORMATS:
+        raise LabError(f"{logs.FLAG}: {options.log_format!r} is neither text nor json")
+    try:
+        if options.traces_endpoint:
+            tracing.endpoint(options.traces_endpoint)
+    except ValueError as error:
+        raise LabError(f"{tracing.FLAG}: {error}") from error
     if not all(options.grove_account.partition("/")):
         raise LabError(f"--grove-account {options.grove_account!r} is not NAMESPACE/NAME")

@@ -21,7 +21,7 @@ from typing import TextIO
 import msgspec
 
 from api import exits, features, names
-from kube import credentials
+from kube import credentials, logs, tracing
 from kube.client import Client
 from kube.clock import SystemClock
 from kube.errors import ApiError
@@ -154,6 +154,10 @@ def command_line(layout: Layout, settings: Settings, name: str, port: int) -> Se
     access += ["--namespace", names.NAMESPACE]
     if settings.feature_gates:
         access += [features.FLAG, settings.feature_gates]
+    if settings.log_format != "text":
+        access += [logs.FLAG, settings.log_format]
+    if settings.traces_endpoint:
+        access += [tracing.FLAG, settings.traces_endpoint]
     if settings.companion and kind != "workloads":
         access.append("--companion")
     if kind == "webhook":

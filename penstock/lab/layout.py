@@ -26,6 +26,9 @@ class Settings(msgspec.Struct, frozen=True):
     feature_gates: str = ""
     companion: bool = False
     """Whether another controller makes the gangs of sets."""
+    log_format: str = "text"
+    traces_endpoint: str = ""
+    """Where a collector takes traces; nowhere if empty."""
 
     @property
     def features(self) -> Features:

@@ -77,7 +77,9 @@ def test_words_that_only_look_alike_are_let_be(line: str) -> None:
     assert found_in(line) == []
 
 
-@pytest.mark.parametrize("name", ["requirements.txt", "requirements-dev.txt"])
+@pytest.mark.parametrize(
+    "name", ["requirements.txt", "requirements-dev.txt", "requirements-traces.txt"]
+)
 def test_requirements_are_pinned_by_hash_and_name_no_index(name: str) -> None:
     lines = (checkout.ROOT / name).read_text().splitlines()
     assert [line for line in lines if line.startswith("-")] == [], "no options, no index addresses"

@@ -30,6 +30,7 @@ def test_flags_become_settings_with_defaults() -> None:
         metrics_address=None,
         log_level="info",
         log_format="text",
+        traces_endpoint=None,
         feature_gates=Features(),
         companion=False,
         audit_dir=None,

@@ -139,6 +139,9 @@ passing.
 - --namespace={{ .Release.Namespace }}
 - --log-level={{ .Values.logLevel }}
 - --log-format={{ .Values.logFormat }}
+{{- with .Values.traces.endpoint }}
+- --traces-endpoint={{ . }}
+{{- end }}
 - --feature-gates=GangScheduling={{ .Values.featureGates.GangScheduling }},GroveIntegration={{ .Values.featureGates.GroveIntegration }}
 {{- end -}}
 
