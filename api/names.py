@@ -46,6 +46,8 @@ POLICY_STATUS: Final = "penstock.dev/policy-status"
 # The largest node and domains there are, written by gangs for the webhook's warnings.
 CAPACITY_CONFIG: Final = "penstock-capacity"
 CAPACITY_KEY: Final = "capacity.json"
+# On that ConfigMap: whether another controller makes the gangs of sets, as the chart was told.
+COMPANION_LABEL: Final = "penstock.dev/companion"
 
 # On the Secret of the authority: how far its rotation is, and that a person wants one.
 ROTATION_PHASE: Final = "penstock.dev/rotation-phase"

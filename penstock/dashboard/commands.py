@@ -38,7 +38,7 @@ def dashboard(  # noqa: PLR0913 - each is a flag
     ] = None,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     system: System = SYSTEM,
 ) -> None:
     """Serve a page that shows the cluster live, until interrupted.

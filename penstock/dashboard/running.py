@@ -56,13 +56,15 @@ async def _run(where: Where, choices: Choices) -> None:
     with running.pointing():
         client = running.client_of(where, SystemClock())
     async with client:
+        with running.pointing():
+            mode = await running.mode_of(client, where)
         audit = choices.audit_dir or auditing.folder_of(client.server, Labs.of(os.environ))
         sources = Sources(
             client,
             partial(running.policy_of, client, where.system),
             refusals.Folder(audit) if audit is not None else refusals.Served(client),
             client.server,
-            Mode(companion=where.companion),
+            mode,
         )
         # To be interrupted is how this command ends well.
         with running.pointing(), suppress(asyncio.CancelledError):

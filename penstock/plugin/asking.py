@@ -11,7 +11,8 @@ class Where:
     kubeconfig: str = ""
     context: str = ""
     namespace: str = ""
-    companion: bool = False
+    companion: bool | None = None
+    """Whether another makes the gangs; None to find out."""
     system: str = "penstock-system"
     """Where Penstock's own objects are, such as the policy."""
 

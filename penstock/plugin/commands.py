@@ -17,7 +17,12 @@ Namespace = Annotated[
     str, typer.Option("--namespace", "-n", help="Which namespace (default: the context's).")
 ]
 Companion = Annotated[
-    bool, typer.Option("--companion", help="Grove's operator makes the gangs and pods there.")
+    bool | None,
+    typer.Option(
+        "--companion/--no-companion",
+        help="Whether Grove's operator makes the gangs there (default: as Penstock's chart says).",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Literal["", "wide", "json", "yaml"],
@@ -39,7 +44,7 @@ def status(  # noqa: PLR0913 - each is a flag
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
     watch: Watch = False,
     interval: Interval = 2.0,
@@ -65,7 +70,7 @@ def explain(  # noqa: PLR0913 - each is a flag
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
     watch: Watch = False,
     interval: Interval = 2.0,
@@ -90,7 +95,7 @@ def topology(  # noqa: PLR0913 - each is a flag
     ] = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
     watch: Watch = False,
     interval: Interval = 2.0,
@@ -136,7 +141,7 @@ def plan(  # noqa: PLR0913 - each is a flag
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     system: System = SYSTEM,
     output: Output = "",
 ) -> None:
@@ -157,7 +162,7 @@ def queues(  # noqa: PLR0913 - each is a flag
     *,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     system: System = SYSTEM,
     output: Output = "",
     watch: Watch = False,
@@ -178,7 +183,7 @@ def reservations(  # noqa: PLR0913 - each is a flag
     ] = False,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
     watch: Watch = False,
     interval: Interval = 2.0,
@@ -201,7 +206,7 @@ def drain(
     *,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
 ) -> None:
     """Tell whose pods would move where, and who would find no room, if nodes were drained.
@@ -228,7 +233,7 @@ def add_nodes(  # noqa: PLR0913 - each is a flag
     ] = None,
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
 ) -> None:
     """Tell which gangs that wait would get in if there were more nodes. Nothing is changed."""
@@ -250,7 +255,7 @@ def delete(
     namespace: Namespace = "",
     kubeconfig: Kubeconfig = "",
     context: Context = "",
-    companion: Companion = False,
+    companion: Companion = None,
     output: Output = "",
 ) -> None:
     """Tell which gangs that wait would get in if a gang or a set were gone. Nothing is changed."""

@@ -20,6 +20,7 @@ from kube import accounts, credentials, kubeconfig
 from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import BadCredentials, Forbidden, NotFound, Unreachable
+from kube.objects import LabelledMeta
 from kube.resources import CONFIGMAPS
 from kube.transport import Patience
 from penstock.ending import run_to_end
@@ -36,6 +37,7 @@ _REST: Final = 3.0
 
 
 class _Config(msgspec.Struct):
+    metadata: LabelledMeta = msgspec.field(default_factory=LabelledMeta)
     data: dict[str, str] = {}
 
 
@@ -87,7 +89,7 @@ class Whole:
         """Read, and answer."""
         with self._source.shown():
             policy = await policy_of(self._client, self._where.system)
-            mode = Mode(companion=self._where.companion)
+            mode = await mode_of(self._client, self._where)
             found = await scene(self._source, self._clock.now(), mode, policy)
         return await answer(found, namespace)
 
@@ -104,6 +106,17 @@ def pointing() -> Iterator[None]:
         ) from error
     except BadCredentials as error:
         raise BadCredentials(f"{error}; choose a cluster by --kubeconfig or --context") from error
+
+
+async def mode_of(client: Client, where: Where) -> Mode:
+    """Tell who makes gangs there: what the person says, else what the chart was told."""
+    if where.companion is not None:
+        return Mode(companion=where.companion)
+    try:
+        found = await client.get(CONFIGMAPS, _Config, names.CAPACITY_CONFIG, where.system)
+    except (NotFound, Forbidden):
+        return Mode()
+    return Mode(companion=found.metadata.labels.get(names.COMPANION_LABEL) == "true")
 
 
 async def policy_of(client: Client, namespace: str) -> Policy:

@@ -6,7 +6,7 @@ from api import names
 from kube.resources import CONFIGMAPS
 from penstock.plugin import scenes
 from tests.repo.test_chart import rules
-from tests.support.charts import Objects
+from tests.support.charts import Objects, Render
 
 pytestmark = pytest.mark.cluster  # it needs helm, as the other tests of the chart do
 
@@ -23,8 +23,18 @@ def test_a_viewer_may_read_what_the_plugin_reads_and_nothing_else(outside: Objec
     told = {rule for rule in may if rule[3]}
     assert told == {
         ("", CONFIGMAPS.plural, "get", name)
-        for name in (names.POLICY_CONFIG, names.KEPT_POLICY_CONFIG)
+        for name in (names.POLICY_CONFIG, names.KEPT_POLICY_CONFIG, names.CAPACITY_CONFIG)
     }
+
+
+def test_a_viewer_learns_who_makes_gangs(render: Render) -> None:
+    for companion in (True, False):
+        accounts = ("grove.accounts[0].namespace=grove-system", "grove.accounts[0].name=operator")
+        flags = ("companion.enabled=true", *accounts) if companion else ()
+        metadata = render(*flags)["ConfigMap", names.CAPACITY_CONFIG]["metadata"]
+        assert isinstance(metadata, dict)
+        assert isinstance(metadata["labels"], dict)
+        assert metadata["labels"][names.COMPANION_LABEL] == str(companion).lower()
 
 
 def test_the_viewers_role_is_put_together_and_nobody_has_it_unasked(outside: Objects) -> None:
