@@ -19,7 +19,7 @@ ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node test-browser sbom rolls chaos soak demo demo-down
+.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node test-browser sbom rolls chaos soak demo demo-down story
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -111,6 +111,9 @@ demo: $(STAMP) ## Start a lab with Penstock, run an example in it and show it as
 
 demo-down: $(STAMP) ## Stop the demo's lab and everything in it
 	@$(BIN)/penstock lab down --name $(LAB)
+
+story: $(STAMP) ## Type a newcomer's first half hour, with every output checked (about a minute; make test-long compares it with the docs)
+	@$(BIN)/python -m tests.story $(ARGS)
 
 bench-%: $(STAMP) ## Run a benchmark, e.g. make bench-engine; writes build/bench/NAME.json
 	@$(BIN)/python -m tests.bench.$* $(ARGS)

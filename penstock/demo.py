@@ -92,14 +92,16 @@ async def _await_running(client: Client, name: str, patience: float, clock: Cloc
 def _hints(lab: Lab, name: str) -> list[str]:
     kubectl = _command("kubectl", lab.binaries["kubectl"])
     penstock_ = _command("penstock", Path(sys.executable).with_name("penstock"))
-    too_large, cycle = (_short(examples() / each) for each in ("too-large.yaml", "cycle.yaml"))
+    wide, cycle = (_short(examples() / each) for each in ("wide.yaml", "cycle.yaml"))
     return [
         "Look further:",
         f'  export KUBECONFIG="{lab.kubeconfig}"',
         f"  {kubectl} get podcliquesets,podgangs,reservations,pods -o wide",
         f"  {penstock_} tree {name}",
-        f"  {kubectl} apply -f {too_large}   # waits, and its PodGang says for what",
+        f"  {kubectl} apply -f {wide}   # more than there is room for: waits as a whole",
+        f"  {penstock_} explain wide-0   # says for what, and what would help",
         f"  {kubectl} apply -f {cycle}   # is refused, and says why",
+        f"  {penstock_} dashboard --open",
         f"  {penstock_} lab logs --name {lab.name} gangs",
         "Stop it:",
         f"  {penstock_} lab down --name {lab.name}",
