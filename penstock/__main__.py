@@ -10,7 +10,7 @@ from penstock.lazy import Entry, group
 LAB_COMMANDS: Final = (
     Entry(
         "up",
-        "penstock.lab.cli:up",
+        "penstock.lab.flags:up",
         "Bring up a lab, or return to the one that runs.",
         (
             "penstock lab up",
@@ -22,19 +22,19 @@ LAB_COMMANDS: Final = (
     ),
     Entry(
         "down",
-        "penstock.lab.cli:down",
+        "penstock.lab.flags:down",
         "Take a lab down and remove all of it.",
         ("penstock lab down", "penstock lab down --name big", "penstock lab down --all"),
     ),
     Entry(
         "list",
-        "penstock.lab.cli:list_labs",
+        "penstock.lab.flags:list_labs",
         "List the labs and how they are.",
         ("penstock lab list",),
     ),
     Entry(
         "kubeconfig",
-        "penstock.lab.cli:kubeconfig",
+        "penstock.lab.flags:kubeconfig",
         "Print the path of a lab's kubeconfig.",
         (
             'export KUBECONFIG="$(penstock lab kubeconfig)"',
@@ -43,7 +43,7 @@ LAB_COMMANDS: Final = (
     ),
     Entry(
         "install",
-        "penstock.lab.install_cli:install_command",
+        "penstock.lab.flags:install_command",
         "Install Penstock into a lab that runs.",
         (
             "penstock lab install",
@@ -54,7 +54,7 @@ LAB_COMMANDS: Final = (
     ),
     Entry(
         "logs",
-        "penstock.lab.cli:logs",
+        "penstock.lab.flags:logs",
         "Print what a lab's daemons wrote.",
         (
             "penstock lab logs",
@@ -64,19 +64,19 @@ LAB_COMMANDS: Final = (
     ),
     Entry(
         "metrics",
-        "penstock.lab.cli:metrics",
+        "penstock.lab.flags:metrics",
         "Print where Penstock's components in a lab serve their metrics.",
         ("penstock lab metrics", "penstock lab metrics --name big"),
     ),
     Entry(
         "binaries",
-        "penstock.lab.cli:binaries",
+        "penstock.lab.flags:binaries",
         "Find, download or build every program a lab needs.",
         ("penstock lab binaries", "PENSTOCK_BIN_DIR=/opt/kubernetes/bin penstock lab binaries"),
     ),
     Entry(
         "image",
-        "penstock.lab.images.cli:image_command",
+        "penstock.lab.flags:image_command",
         "Make Penstock's image for real nodes of labs.",
         ("penstock lab image", "penstock lab image --name real"),
     ),
@@ -85,7 +85,7 @@ LAB_COMMANDS: Final = (
 POLICY_COMMANDS: Final = (
     Entry(
         "lint",
-        "penstock.policy.cli:lint",
+        "penstock.policy.flags:lint",
         "Find all that is wrong with policies, with file, line and field.",
         (
             "penstock policy lint policy.yaml",
@@ -97,7 +97,7 @@ POLICY_COMMANDS: Final = (
     ),
     Entry(
         "test",
-        "penstock.policy.cli:try_out",
+        "penstock.policy.flags:try_out",
         "Judge manifests as the webhook would, without a cluster.",
         (
             "penstock policy test policy.yaml chat.yaml manifests/",
@@ -108,7 +108,7 @@ POLICY_COMMANDS: Final = (
     ),
     Entry(
         "diff",
-        "penstock.policy.cli:diff",
+        "penstock.policy.flags:diff",
         "Show which manifests two policies judge otherwise.",
         (
             "penstock policy diff old.yaml new.yaml manifests/",
@@ -122,7 +122,7 @@ POLICY_COMMANDS: Final = (
 AUDIT_COMMANDS: Final = (
     Entry(
         "query",
-        "penstock.audit.cli:query",
+        "penstock.audit.flags:query",
         "Show who was refused what, and why.",
         (
             "penstock audit query --namespace team-a --since 2h",
@@ -132,7 +132,7 @@ AUDIT_COMMANDS: Final = (
     ),
     Entry(
         "explain",
-        "penstock.audit.cli:explain",
+        "penstock.audit.flags:explain",
         "Show one record, and what today's policy makes of it.",
         (
             "penstock audit explain ID",
@@ -141,13 +141,13 @@ AUDIT_COMMANDS: Final = (
     ),
     Entry(
         "top",
-        "penstock.audit.cli:top",
+        "penstock.audit.flags:top",
         "Count refusals by rule, namespace and user.",
         ("penstock audit top --since 7d", "penstock audit top --dir audit/ -o json"),
     ),
     Entry(
         "verify",
-        "penstock.audit.cli:verify",
+        "penstock.audit.flags:verify",
         "Tell whether the log is as it was written.",
         (
             "penstock audit verify --key audit.key",
@@ -190,7 +190,7 @@ WHAT_IF_COMMANDS: Final = (
 COMMANDS: Final = (
     Entry(
         "demo",
-        "penstock.demo:demo",
+        "penstock.flags:demo",
         "Start a lab with Penstock and show an example set running in it.",
         ("penstock demo", "penstock demo --name try --nodes 80"),
     ),
@@ -267,7 +267,7 @@ COMMANDS: Final = (
     ),
     Entry(
         "prove",
-        "penstock.prove:prove",
+        "penstock.flags:prove",
         "Prove that admission works, and have its webhooks fail closed from then on.",
         (
             "penstock prove",
@@ -277,7 +277,7 @@ COMMANDS: Final = (
     ),
     Entry(
         "release",
-        "penstock.release:release",
+        "penstock.flags:release",
         "In an emergency, let gated pods go without their gangs.",
         (
             "penstock release --all                            # shows what would be lifted",

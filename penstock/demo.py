@@ -6,9 +6,8 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
-import typer
 import yaml
 from rich.console import Console
 
@@ -34,16 +33,11 @@ POLL_SECONDS: Final = 0.2
 
 def demo(
     *,
-    name: Annotated[str, typer.Option(help="What to call the lab.")] = "demo",
-    nodes: Annotated[int, typer.Option(help="How many pretend nodes it has.")] = 40,
-    patience: Annotated[
-        float, typer.Option(min=1, help="Seconds to wait until the example runs.")
-    ] = 60.0,
+    name: str,
+    nodes: int,
+    patience: float,
 ) -> None:
-    """Start a lab with Penstock, run an example set in it, and show the set as a tree.
-
-    What is there already is used again. The lab goes on running until `penstock lab down`.
-    """
+    """Start a lab with Penstock, run an example set in it, and show the set as a tree."""
     screen = cluster.screen()
 
     async def work() -> bool:

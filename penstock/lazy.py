@@ -1,7 +1,7 @@
 """Commands that are imported only when they run, so that `--help` is there at once."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -19,6 +19,12 @@ class Entry:
     """`module:function`, a function made for typer."""
     summary: str
     examples: tuple[str, ...] = ()
+
+
+def call(target: str, told: Mapping[str, object]) -> None:
+    """Import `module:function`, and have it do what was told."""
+    module, _, name = target.partition(":")
+    getattr(importlib.import_module(module), name)(**told)
 
 
 class LazyCommand(TyperCommand):

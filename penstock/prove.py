@@ -4,7 +4,6 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -19,25 +18,13 @@ from penstock.proving import Prover, ServedDoors
 
 def prove(
     *,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Where sets are tried, in dry runs.")
-    ] = proving.NAMESPACE,
-    wait: Annotated[
-        float, typer.Option(help="How many seconds there is time.", min=0, max=3600)
-    ] = 240,
-    look: Annotated[bool, typer.Option("--look", help="Close nothing.")] = False,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="Which context of the kubeconfig.")] = None,
+    namespace: str,
+    wait: float,
+    look: bool,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    """Prove that API servers reach the webhooks, and have these fail closed from then on.
-
-    The chart makes them open, so that an installation that does not come up stops nobody. Here a
-    valid set and a topology binding are let in, and a set with a cycle is refused in our words: all
-    of them dry runs, which store nothing. Then those webhooks are closed that the chart names. It
-    may be run at any time and again, and ended at any time.
-    """
+    """Prove that API servers reach the webhooks, and have these fail closed from then on."""
 
     async def work() -> bool:
         clock = SystemClock()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 import typer
@@ -54,29 +54,15 @@ class Tally:
 
 
 def release(
-    name: Annotated[str, typer.Argument(help="Only the pods of this set or gang.")] = "",
+    name: str,
     *,
-    everything: Annotated[
-        bool, typer.Option("--all", help="The gated pods of all namespaces.")
-    ] = False,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Only pods in this namespace.")
-    ] = "",
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without this, what would be done is shown.")
-    ] = False,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
-    ] = None,
-    context: Annotated[str | None, typer.Option(help="Which context of the kubeconfig.")] = None,
+    everything: bool,
+    namespace: str,
+    yes: bool,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    """Let gated pods go at once, without waiting for room for their gangs.
-
-    Takes the gate penstock.dev/gang off, and no other. kube-scheduler then binds each pod by
-    itself: gangs may start in part, apart from each other, and out of order. It needs the verb
-    lift on schedulinggates.penstock.dev, granted cluster-wide. Running pods are not touched; pods
-    that are made later are gated as ever.
-    """
+    """Let gated pods go at once, without waiting for room for their gangs."""
     if everything == bool(name or namespace):
         typer.echo(
             "penstock release: say what to release: --all, --namespace NAMESPACE, or NAME (see "

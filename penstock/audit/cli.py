@@ -6,9 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -19,6 +18,7 @@ from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
 from penstock.audit import logs, reports
+from penstock.audit.flags import Output
 from penstock.audit.logs import BadLogError, Gathered, Log
 from penstock.ending import run_to_end
 from penstock.lab import auditing
@@ -40,54 +40,21 @@ _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _KEY: Final = re.compile("[0-9a-f]{64}")
 
 
-class Output(StrEnum):
-    """How results are written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Folders = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--dir",
-        help="A folder with the log of a replica, or with such folders"
-        " (default: ask the cluster; of a lab, its own).",
-    ),
-]
-Kubeconfig = Annotated[
-    Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
-]
-Context = Annotated[str | None, typer.Option(help="Which context of the kubeconfig.")]
-Form = Annotated[Output, typer.Option("--output", "-o", help="How to write results.")]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Only of this namespace.")]
-Whose = Annotated[str, typer.Option("--user", "-u", help="Only what this user asked for.")]
-Rule = Annotated[str, typer.Option(help="Only where this rule was broken.")]
-Since = Annotated[
-    str, typer.Option(help="Not older than this, such as 90m, 2h or 7d, or 2027-01-31T00:00:00Z.")
-]
-
-
 def query(  # noqa: PLR0913  (each is a flag)
     *,
-    folders: Folders = None,
-    namespace: Namespace = "",
-    user: Whose = "",
-    rule: Rule = "",
-    since: Since = "",
-    name: Annotated[str, typer.Option(help="Only about objects of this name.")] = "",
-    decision: Annotated[
-        str, typer.Option(help="Only deny, warn, audit, shed, deadline, error or allow.")
-    ] = "",
-    limit: Annotated[int, typer.Option(min=0, help="Only the last so many; 0 for all.")] = 100,
-    output: Form = Output.TEXT,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    folders: list[Path] | None,
+    namespace: str,
+    user: str,
+    rule: str,
+    since: str,
+    name: str,
+    decision: str,
+    limit: int,
+    output: Output,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    """Show records of the audit log, the oldest first: who asked for what, and what was wrong.
-
-    Ends with 0 also where there are none, and with 2 if the log cannot be read.
-    """
+    """Show records of the audit log, the oldest first: who asked for what, and what was wrong."""
     with _complaining("query"):
         wanted = Wanted(namespace, user, rule, decision, name, _since(since))
         found = [
@@ -104,24 +71,15 @@ def query(  # noqa: PLR0913  (each is a flag)
 
 
 def explain(
-    audit_id: Annotated[str, typer.Argument(metavar="ID", help="The record's audit_id.")],
+    audit_id: str,
     *,
-    folders: Folders = None,
-    policy: Annotated[
-        Path | None,
-        typer.Option(
-            help="Today's policy, or its ConfigMap (default, but for --dir: the cluster's)."
-        ),
-    ] = None,
-    output: Form = Output.TEXT,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    folders: list[Path] | None,
+    policy: Path | None,
+    output: Output,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    """Show one record, and what a policy makes of what is kept of its object.
-
-    Texts in specs are not kept, so that rules about images and names cannot always be told.
-    Ends with 0, with 1 if there is no such record, and with 2 if something cannot be read.
-    """
+    """Show one record, and what a policy makes of what is kept of its object."""
     with _complaining("explain"):
         by = _policy(policy, folders, kubeconfig, context)
         found = [
@@ -145,19 +103,16 @@ def explain(
 
 def top(  # noqa: PLR0913  (each is a flag)
     *,
-    folders: Folders = None,
-    namespace: Namespace = "",
-    user: Whose = "",
-    rule: Rule = "",
-    since: Since = "",
-    output: Form = Output.TEXT,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    folders: list[Path] | None,
+    namespace: str,
+    user: str,
+    rule: str,
+    since: str,
+    output: Output,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    """Count what was noted by decision, rule, namespace and user.
-
-    What was too much for records of its own is counted with what it was like.
-    """
+    """Count what was noted by decision, rule, namespace and user."""
     with _complaining("top"):
         wanted = Wanted(namespace, user, rule, since=_since(since))
         segments = [
@@ -171,23 +126,14 @@ def top(  # noqa: PLR0913  (each is a flag)
 
 def verify(
     *,
-    folders: Folders = None,
-    key: Annotated[
-        Path | None, typer.Option(help="The file that --audit-key of the webhook names.")
-    ] = None,
-    public: Annotated[
-        list[str] | None,
-        typer.Option(help="A public key, in hex, whose signatures count; repeatable."),
-    ] = None,
-    output: Form = Output.TEXT,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
+    folders: list[Path] | None,
+    key: Path | None,
+    public: list[str] | None,
+    output: Output,
+    kubeconfig: Path | None,
+    context: str | None,
 ) -> None:
-    """Tell whether the log is whole: no line changed, taken out, moved, and none cut off its end.
-
-    Without --key or --public, signatures are held against the keys that the log itself names.
-    Ends with 0 if all is whole, 1 if anything is not, and 2 if something cannot be read.
-    """
+    """Tell whether the log is whole: no line changed, taken out, moved, and none cut off."""
     with _complaining("verify"):
         trust = Trust(seals.is_signed, _trusted(key, public or []))
         found = [

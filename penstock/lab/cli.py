@@ -1,7 +1,6 @@
 """`penstock lab up`, `down`, `list`, `kubeconfig`, `logs` and `binaries`."""
 
 import os
-from typing import Annotated
 
 import typer
 
@@ -11,52 +10,30 @@ from penstock.lab.errors import LabError
 from penstock.lab.folders import Labs
 from penstock.lab.installation import Installation
 from penstock.lab.layout import Layout
-from penstock.lab.spec import DEFAULT_NAME, DEFAULT_TOPOLOGY, LabSpec, parse_setting
+from penstock.lab.spec import LabSpec, parse_setting
 from penstock.lab.state import Lab, read_state
-from penstock.lab.tools import KUBERNETES, node_toolset, toolset
-
-Name = Annotated[str, typer.Option(help="Which lab.")]
+from penstock.lab.tools import node_toolset, toolset
 
 
 def up(  # noqa: PLR0913  (each is a flag)
     *,
-    name: Annotated[str, typer.Option(help="What to call the lab.")] = DEFAULT_NAME,
-    nodes: Annotated[int, typer.Option(help="How many pretend nodes.")] = 40,
-    gpus: Annotated[int, typer.Option(help="GPUs a node.")] = 8,
-    cpu: Annotated[str, typer.Option(help="CPU a node.")] = "96",
-    memory: Annotated[str, typer.Option(help="Memory a node.")] = "768Gi",
-    pods: Annotated[int, typer.Option(help="Pod slots a node.")] = 110,
-    topology: Annotated[
-        str, typer.Option(help="Levels, widest first; each count is per domain of the one before.")
-    ] = DEFAULT_TOPOLOGY,
-    kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = KUBERNETES,
-    scheduler_qps: Annotated[
-        int | None, typer.Option(help="Requests a second of kube-scheduler (its own default: 50).")
-    ] = None,
-    feature_gates: Annotated[
-        str, typer.Option(help="NAME=true,... for API server, controllers and scheduler.")
-    ] = "",
-    runtime_config: Annotated[
-        str, typer.Option(help="APIs to serve: GROUP/VERSION=true,... or api/all=true.")
-    ] = "",
-    audit: Annotated[bool, typer.Option("--audit", help="Record every request.")] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="COMPONENT.FLAG=VALUE", help="A daemon's flag; repeatable."),
-    ] = None,
-    runtime: Annotated[
-        str, typer.Option(help="binary (processes here) or kind (needs Docker).")
-    ] = "binary",
-    real_node: Annotated[
-        bool,
-        typer.Option("--real-node", help="A real kubelet and real containers, too (Linux, root)."),
-    ] = False,
+    name: str,
+    nodes: int,
+    gpus: int,
+    cpu: str,
+    memory: str,
+    pods: int,
+    topology: str,
+    kubernetes: str,
+    scheduler_qps: int | None,
+    feature_gates: str,
+    runtime_config: str,
+    audit: bool,
+    settings: list[str] | None,
+    runtime: str,
+    real_node: bool,
 ) -> None:
-    """Bring up a lab, or return to the one that runs.
-
-    The first time, its programs are looked for in PENSTOCK_BIN_DIR and KUBEBUILDER_ASSETS,
-    downloaded or built; that can take minutes, may be interrupted and goes on where it stopped.
-    """
+    """Bring up a lab, or return to the one that runs."""
 
     async def work() -> Lab:
         spec = LabSpec(
@@ -91,8 +68,8 @@ def up(  # noqa: PLR0913  (each is a flag)
 
 def down(
     *,
-    name: Name = DEFAULT_NAME,
-    every: Annotated[bool, typer.Option("--all", help="Every lab there is.")] = False,
+    name: str,
+    every: bool,
 ) -> None:
     """Take a lab down and remove all of it: processes, data, directory. Works on half a lab too."""
 
@@ -137,8 +114,8 @@ def list_labs() -> None:
 
 def kubeconfig(
     *,
-    name: Name = DEFAULT_NAME,
-    show: Annotated[bool, typer.Option("--print", help="Print the content instead.")] = False,
+    name: str,
+    show: bool,
 ) -> None:
     """Print the path of a lab's kubeconfig, or with --print what is in it."""
 
@@ -150,11 +127,11 @@ def kubeconfig(
 
 
 def logs(
-    component: Annotated[str | None, typer.Argument(help="Whose; all if not given.")] = None,
+    component: str | None,
     *,
-    name: Name = DEFAULT_NAME,
-    lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as they write.")] = False,
+    name: str,
+    lines: int,
+    follow: bool,
 ) -> None:
     """Print the last lines that a lab's daemons, or Penstock's components in it, wrote."""
 
@@ -166,7 +143,10 @@ def logs(
     run_to_end("lab logs", work())
 
 
-def metrics(*, name: Name = DEFAULT_NAME) -> None:
+def metrics(
+    *,
+    name: str,
+) -> None:
     """Print where each component of Penstock in a lab serves its metrics."""
 
     async def work() -> None:
@@ -180,10 +160,8 @@ def metrics(*, name: Name = DEFAULT_NAME) -> None:
 
 def binaries(
     *,
-    kubernetes: Annotated[str, typer.Option(help="Kubernetes version.")] = KUBERNETES,
-    real_node: Annotated[
-        bool, typer.Option("--real-node", help="Also those of a real node.")
-    ] = False,
+    kubernetes: str,
+    real_node: bool,
 ) -> None:
     """Find, download or build every program a lab needs, and print where each is."""
 

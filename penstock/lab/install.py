@@ -22,6 +22,7 @@ from kube.resources import NAMESPACES, PODGANGS
 from kube.transport import Patience, Transport
 from penstock.lab import (
     account,
+    defaults,
     fingerprint,
     helm,
     kubeconfigs,
@@ -41,7 +42,7 @@ POLL_SECONDS = 0.2
 KEEPER_GRACE = supervision.STOP_SECONDS + 4.0
 KEEPER_START_SECONDS = 20.0
 
-GROVE_ACCOUNT = "grove-system/grove-operator"
+GROVE_ACCOUNT = defaults.GROVE_ACCOUNT
 
 Report = Callable[[str], None]
 

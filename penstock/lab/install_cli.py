@@ -1,7 +1,7 @@
 """`penstock lab install`: Penstock into a lab that runs."""
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -13,7 +13,6 @@ from penstock.lab import install as installing
 from penstock.lab.errors import LabError
 from penstock.lab.realnode import installing as inside
 from penstock.lab.realnode.installing import Site
-from penstock.lab.spec import DEFAULT_NAME
 
 INSIDE_SECONDS: Final = 180.0
 """Pods take longer to come up than processes: they are scheduled, and a kubelet starts them."""
@@ -21,43 +20,19 @@ INSIDE_SECONDS: Final = 180.0
 
 def install_command(  # noqa: PLR0913  (each is a flag)
     *,
-    name: Annotated[str, typer.Option(help="Which lab.")] = DEFAULT_NAME,
-    webhooks: Annotated[
-        int, typer.Option(min=1, max=16, help="How many webhooks to run behind the balancer.")
-    ] = 2,
-    workloads: Annotated[
-        bool, typer.Option(help="Whether to run the controller that makes pods of sets.")
-    ] = True,
-    companion: Annotated[
-        bool,
-        typer.Option(
-            "--companion", help="Leave sets to another controller, whose definitions are there."
-        ),
-    ] = False,
-    grove_account: Annotated[
-        str,
-        typer.Option(metavar="NAMESPACE/NAME", help="That controller's account."),
-    ] = installing.GROVE_ACCOUNT,
-    feature_gates: Annotated[
-        str, typer.Option(metavar="NAME=BOOL,...", help="What of Penstock is switched off.")
-    ] = "",
-    log_format: Annotated[str, typer.Option(help="How components log: text or json.")] = "text",
-    traces_endpoint: Annotated[
-        str, typer.Option(metavar="URL", help="Have components send traces there.")
-    ] = "",
-    timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds to wait until all of it works.")
-    ] = 60.0,
-    restart: Annotated[
-        bool, typer.Option("--restart", help="Start every component again, changed or not.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show what helm says.")] = False,
+    name: str,
+    webhooks: int,
+    workloads: bool,
+    companion: bool,
+    grove_account: str,
+    feature_gates: str,
+    log_format: str,
+    traces_endpoint: str,
+    timeout: float,
+    restart: bool,
+    verbose: bool,
 ) -> None:
-    """Install Penstock into a running lab, or bring it up to date.
-
-    Applies the chart and runs webhook, workloads and gangs beside the lab, each with its own token.
-    In a lab with a real node the chart runs them in it, from an image that is made now.
-    """
+    """Install Penstock into a running lab, or bring it up to date."""
     options = installing.InstallOptions(
         webhooks,
         workloads,

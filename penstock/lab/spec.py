@@ -5,12 +5,13 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.lab import defaults
 from penstock.lab.errors import LabError
 from penstock.lab.tools import KUBERNETES
 from penstock.lab.topology import parse_topology
 
-DEFAULT_NAME: Final = "default"
-DEFAULT_TOPOLOGY: Final = "zone=2,block=2,rack=5"
+DEFAULT_NAME: Final = defaults.NAME
+DEFAULT_TOPOLOGY: Final = defaults.TOPOLOGY
 RUNTIMES: Final = ("binary", "kind")
 COMPONENTS: Final = (
     "etcd",

@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
+from penstock.lab import defaults
 from penstock.lab.errors import LabError
 
-KUBERNETES: Final = "v1.37.1"
+KUBERNETES: Final = defaults.KUBERNETES
 ETCD: Final = "v3.6.8"
 KWOK: Final = "v0.8.0"
 HELM: Final = "v3.22.0"

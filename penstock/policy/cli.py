@@ -4,9 +4,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
@@ -15,6 +14,7 @@ from kube.clock import SystemClock
 from penstock.policy import expecting, files, reports
 from penstock.policy.expecting import Expected
 from penstock.policy.files import BadFileError, PolicyText, Written
+from penstock.policy.flags import Output, Pair
 from penstock.policy.reports import Case, Changed, Flaw, Trial
 from policies import policy_doubts, policy_source, trying, verdicts
 from policies.admission import User
@@ -27,56 +27,13 @@ from policies.verdicts import Decision
 BAD_INPUT: Final = exits.BAD_SETTINGS
 
 
-class Output(StrEnum):
-    """How results are written."""
-
-    TEXT = "text"
-    JSON = "json"
-    JUNIT = "junit"
-
-
-class Pair(StrEnum):
-    """How differences are written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-Policies = Annotated[
-    list[Path], typer.Argument(help="Policies, or the manifest of the ConfigMap with them.")
-]
-Manifests = Annotated[
-    list[Path], typer.Argument(help="Manifests, or folders of them; lists are taken apart.")
-]
-Form = Annotated[Output, typer.Option("--output", "-o", help="How to write results.")]
-As = Annotated[str, typer.Option(help="Who applies them; left out, nobody is asked who they are.")]
-Groups = Annotated[
-    list[str] | None, typer.Option("--group", help="A group of that user; repeatable.")
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Where to, whatever the manifests say.")
-]
-Candidate = Annotated[
-    bool, typer.Option("--candidate", help="Of a ConfigMap, take candidate.yaml.")
-]
-At = Annotated[
-    str, typer.Option(help="When, as exemptions have it: 2027-01-31T00:00:00Z (default: now).")
-]
-
-
 def lint(
-    paths: Policies,
+    paths: list[Path],
     *,
-    output: Form = Output.TEXT,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Let what is doubtful count as a fault.")
-    ] = False,
+    output: Output,
+    strict: bool,
 ) -> None:
-    """Find all that is wrong with policies, with file, line and field.
-
-    What is only doubtful, such as a rule for a queue that there is not, is told too. Ends with 0 if
-    all can be gone by, 1 if not, 2 if a file cannot be read.
-    """
+    """Find all that is wrong with policies, with file, line and field."""
     with _complaining("lint"):
         texts = [each for path in paths for each in files.policy_texts(path)]
     now = SystemClock().now()
@@ -100,26 +57,18 @@ def lint(
 
 
 def try_out(  # noqa: PLR0913  (each is a flag)
-    policy: Annotated[Path, typer.Argument(help="The policy, or its ConfigMap's manifest.")],
-    manifests: Manifests,
+    policy: Path,
+    manifests: list[Path],
     *,
-    user: As = "",
-    group: Groups = None,
-    namespace: Namespace = "",
-    candidate: Candidate = False,
-    expect: Annotated[
-        Path | None, typer.Option(help="A file that says what is to become of what.")
-    ] = None,
-    at: At = "",
-    output: Form = Output.TEXT,
+    user: str,
+    group: list[str] | None,
+    namespace: str,
+    candidate: bool,
+    expect: Path | None,
+    at: str,
+    output: Output,
 ) -> None:
-    """Judge manifests as the webhook would if they were applied now.
-
-    Sets, pods of plain gangs, workloads that make such pods, and topology bindings are judged; the
-    bindings among the files are the only ones that are known. What depends on the cluster's size is
-    left out. Ends with 0 if all is let in, or is as expected; 1 if not; 2 if there is nothing to
-    judge, or a file cannot be read.
-    """
+    """Judge manifests as the webhook would if they were applied now."""
     with _complaining("test"):
         by = files.policy(policy, candidate=candidate).policy
         stage = Stage(files.manifests(manifests), _submitter(user, group, namespace), _when(at))
@@ -140,25 +89,18 @@ def try_out(  # noqa: PLR0913  (each is a flag)
 
 
 def diff(  # noqa: PLR0913  (each is a flag)
-    old: Annotated[Path, typer.Argument(help="A policy; /dev/null for the built-in one.")],
-    new: Annotated[Path, typer.Argument(help="Another one.")],
-    manifests: Manifests,
+    old: Path,
+    new: Path,
+    manifests: list[Path],
     *,
-    user: As = "",
-    group: Groups = None,
-    namespace: Namespace = "",
-    candidate: Annotated[
-        bool,
-        typer.Option("--candidate", help="Of the second ConfigMap, take candidate.yaml."),
-    ] = False,
-    at: At = "",
-    output: Annotated[Pair, typer.Option("--output", "-o", help="How to write.")] = Pair.TEXT,
+    user: str,
+    group: list[str] | None,
+    namespace: str,
+    candidate: bool,
+    at: str,
+    output: Pair,
 ) -> None:
-    """Show which manifests two policies judge otherwise.
-
-    Ends with 0 if none, 1 if there are some, 2 if there is nothing to judge, or a file cannot be
-    read.
-    """
+    """Show which manifests two policies judge otherwise."""
     with _complaining("diff"):
         before = files.policy(old).policy
         after = files.policy(new, candidate=candidate).policy

@@ -1,7 +1,6 @@
 """`penstock lab image`."""
 
 import os
-from typing import Annotated
 
 import typer
 
@@ -17,15 +16,9 @@ from penstock.lab.realnode import node
 
 def image_command(
     *,
-    name: Annotated[
-        str | None, typer.Option(help="A lab with a real node to load the image into.")
-    ] = None,
+    name: str | None,
 ) -> None:
-    """Make Penstock's image from this checkout, with no builder and no registry.
-
-    It is made of this machine's Python and of what requirements.txt pins, for real nodes of labs.
-    For clusters, build the Containerfile.
-    """
+    """Make Penstock's image from this checkout, with no builder and no registry."""
 
     async def work() -> Made:
         screen = cluster.screen()
