@@ -69,8 +69,8 @@ CLASSES: Final[tuple[Filter, ...]] = (
         "NodePorts",
         "host ports",
         Class.EXACT,
-        "By address, protocol and number. Only two pods of one batch are kept apart by number "
-        "alone, also where their addresses differ.",
+        "By address, protocol and number. Two pods of one batch, though, are on the safe side: "
+        "they are kept apart by protocol and number, also where their addresses differ.",
         PORTS,
     ),
     Filter(

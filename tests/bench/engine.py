@@ -51,6 +51,13 @@ def decisions(size: Size, full: float, clock: Clock) -> list[Row]:
         said(f"{where}: {measure.what}")
         decided = deciding.decide(there, measure.asked(), clock)
         rows += deciding.rows(f"{where}: {measure.what}", decided, measure.budget)
+    if full == size.fulls[-1]:
+        there, measure = deciding.long(size.nodes, size.times)
+        rows += deciding.rows(
+            f"{size.nodes} nodes: {measure.what}",
+            deciding.decide(there, measure.asked(), clock),
+            None,
+        )
     said(f"{where}: after an event")
     asked = deciding.single(asking.nested_gangs(size.times))
     decided = deciding.decide_after(stock.after_events(size.nodes, full), asked, clock)

@@ -114,7 +114,7 @@ class Measure:
 
 def measures(nodes: int, full: float, times: int, batch: int) -> list[Measure]:
     """What is decided on a cluster of so many nodes; gangs are such as fit if it is so full."""
-    few = max(3, times // 24)
+    few = max(3, times // 15)
     return [
         Measure(PLAIN, lambda: single(asking.plain_gangs(times)), ONE_GANG),
         Measure(NESTED, lambda: single(asking.nested_gangs(times)), ONE_GANG),
@@ -147,6 +147,13 @@ def hard(nodes: int, full: float, times: int) -> list[tuple[Snapshot, Measure]]:
             _refused("two groups, one free rack a block", hopeless.rivals, nodes, times),
         ),
     ]
+
+
+def long(nodes: int, times: int) -> tuple[Snapshot, Measure]:
+    """What is refused when all steps are spent; nothing but their number is promised for it."""
+    taken, request = hopeless.endless(nodes)
+    few = max(3, times // 15)
+    return taken, Measure("refused when all steps are spent", lambda: single([request] * few))
 
 
 def _refused(kind: str, make: Callable[[int, int], GangRequest], nodes: int, times: int) -> Measure:

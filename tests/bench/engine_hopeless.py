@@ -1,7 +1,8 @@
 """Gangs that cannot be placed, each for a reason of its own, and clusters that make it hard to see.
 
-A bound refuses most of them at once. Of the last three no bound that looks at one kind of pod, or
-at one group, by itself can see that there is no room: these are what a search's budget is for.
+A bound refuses most of them at once. Of three no bound that looks at one kind of pod, or at one
+group, by itself can see that there is no room, and bounds that look at several together do. The
+last one no bound refuses: for it all steps are spent.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from scheduler import snapshot
 from scheduler.requests import Closeness, GangRequest, Group
 from scheduler.snapshot import Hold, Snapshot
 from tests.bench import engine_clusters as clusters
+from tests.bench import quality_engine, quality_wide
 from tests.bench.engine_clusters import GPUS, LEVELS, Tenant
 from tests.bench.engine_gangs import BLOCK, NEAR, NESTED, RACK, Clique, gang, serving
 
@@ -114,6 +116,16 @@ def with_one_rack_a_block(nodes: int) -> Snapshot:
         return 0 if rack % per_block == block % per_block else GPUS - row % 3
 
     return _cluster(nodes, gpus)
+
+
+def endless(nodes: int) -> tuple[Snapshot, GangRequest]:
+    """A gang that would fit one rack, where each has as much free in sum, but cut in other pieces.
+
+    Among hundreds of racks it is found; among thousands steps are spent before.
+    """
+    racks = nodes // quality_wide.EACH
+    case = quality_wide.draw(1, 1, (racks, racks))
+    return quality_engine.stock(case), quality_engine.request(case)
 
 
 def _cluster(nodes: int, gpus: Callable[[int], int]) -> Snapshot:

@@ -18,18 +18,18 @@ from tests.bench.quality_cases import GPU, Case, Clique, Group, Near, Need, Node
 
 KINDS: Final = ("devices", "cores")
 BLOCK, RACK = "block", "rack"
-_EACH: Final = 4  # nodes in a rack
+EACH: Final = 4  # nodes in a rack
 _RACKS: Final = (250, 300)
 _A_BLOCK: Final = 25  # racks
 _HAS: Final[Need] = {GPU: 8, "cpu": 96, "memory": 768, "pods": 110}
 _MISSED: Final = Budget(0.5)
 
 
-def draw(seed: int, number: int) -> Case:
-    """Draw one case; equal seeds and numbers give equal cases."""
+def draw(seed: int, number: int, racks: tuple[int, int] = _RACKS) -> Case:
+    """Draw one case of so many racks; equal seeds and numbers give equal cases."""
     dice = Random(f"wide/{seed}/{number}")  # noqa: S311 - draws questions, guards no secret
     kind = KINDS[number % len(KINDS)]
-    count = dice.randint(*_RACKS)
+    count = dice.randint(*racks)
     parts = dice.choice((1, 1, 2))  # that need a rack each, in one block
     hidden = [_part(dice, kind, f"g{i}-") for i in range(parts)]
     block = dice.randrange(count // _A_BLOCK)
@@ -58,7 +58,7 @@ def _part(dice: Random, kind: str, prefix: str) -> tuple[list[Clique], list[Need
     needs = [_need(dice, kind) for _ in range(dice.choice((2, 3, 3, 4)))]
     counts = [0] * len(needs)
     taken: list[Need] = []
-    for _ in range(_EACH):
+    for _ in range(EACH):
         most = {**_HAS, "pods": dice.randint(2, 6)}
         here = dict.fromkeys(_HAS, 0)
         while fits := [

@@ -37,7 +37,7 @@ QUICK = (Setting("kube-controller-manager", "kube-api-qps", "500"),
          Setting("kube-controller-manager", "kube-api-burst", "500"))  # fmt: skip
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def odd_lab() -> Iterator[Lab]:
     """A control plane without nodes, whose scheduler is held back by nothing."""
     spec = LabSpec(fresh_name(), nodes=0, scheduler_qps=2000, settings=QUICK)

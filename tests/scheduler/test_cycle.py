@@ -1,6 +1,7 @@
 """Gangs are placed whole, close together, and never beyond what is free."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -49,6 +50,17 @@ def refused(snapshot: Snapshot, request: GangRequest) -> NoFit:
     found = only(snapshot, request)
     assert isinstance(found, NoFit)
     return found
+
+
+def test_nobody_gets_a_plan_that_was_not_checked() -> None:
+    snapshot, asked = stock(racks(1, 1, 1, 2)), gang("g", wants("w", 2))
+
+    def check(given: Snapshot, placements: Sequence[Placement]) -> None:
+        assert given is snapshot
+        raise BrokenPlanError(", ".join(placement.gang.name for placement in placements))
+
+    with pytest.raises(BrokenPlanError, match="g"):
+        cycle.plan(snapshot, [asked], check=check)
 
 
 def test_a_gang_that_fits_one_rack_is_put_into_one() -> None:

@@ -5,6 +5,7 @@ import pytest
 from api.jsons import Json, JsonObject
 from api.streams import Expression, NodeSelector, Term, Toleration
 from scheduler.eligible import Constraints, obstacle
+from scheduler.filters.masks import Masks
 from tests.support.clusters import node, pod
 
 GPU_TAINT: JsonObject = {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}
@@ -81,6 +82,30 @@ def test_terms_are_alternatives_and_an_empty_one_matches_nothing() -> None:
     assert obstacle(here, required(hdd, named)) == ""
     assert obstacle(here, required(Term())) != ""
     assert obstacle(here, required()) != ""
+
+
+@pytest.mark.parametrize(
+    ("fields", "left"),
+    [
+        ([("In", "a")], ["a"]),
+        ([("NotIn", "a")], ["b", "c"]),
+        ([("NotIn", "a"), ("NotIn", "c")], ["b"]),
+        ([("NotIn", "nobody")], ["a", "b", "c"]),
+        ([("In", "a"), ("NotIn", "b")], ["a"]),
+        ([("In", "a"), ("NotIn", "a")], []),
+        ([("Exists", "a")], []),
+    ],
+)
+def test_nodes_are_chosen_and_barred_by_name(
+    fields: list[tuple[str, str]], left: list[str]
+) -> None:
+    nodes = [node(name) for name in "abc"]
+    asked = required(
+        Term(match_fields=tuple(Expression("metadata.name", how, (name,)) for how, name in fields))
+    )
+    assert [n.metadata.name for n in nodes if obstacle(n, asked) == ""] == left
+    rows = Masks(nodes).mask(asked).tolist()
+    assert [n.metadata.name for n, ok in zip(nodes, rows, strict=True) if ok] == left
 
 
 def test_constraints_are_read_from_the_pod() -> None:

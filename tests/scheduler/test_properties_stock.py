@@ -20,6 +20,9 @@ chance = st.randoms(use_true_random=False)
 kinds = st.sampled_from(sorted(set(KINDS)))
 slow: Final = list(HealthCheck)
 quick: Final = [phase for phase in Phase if phase not in (Phase.shrink, Phase.explain)]
+few: Final = (
+    settings.get_profile(settings.get_current_profile_name()).max_examples // 6
+)  # more with the long profile
 SOME: Final[Sequence[Need]] = ({"cpu": 3}, {"memory": 70, "pods": 1}, {"nvidia.com/gpu": 2})
 
 
@@ -60,7 +63,7 @@ def moves(dice: Random, case: Case, stock: Stock) -> tuple[list[Callable[[], Non
     return back, more
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=slow, phases=quick)
+@settings(max_examples=few, deadline=None, suppress_health_check=slow, phases=quick)
 @given(chance, kinds)
 def test_what_is_put_and_dropped_again_leaves_no_bit_behind(dice: Random, kind: str) -> None:
     case = drawn(dice, kind)
@@ -80,7 +83,7 @@ def test_what_is_put_and_dropped_again_leaves_no_bit_behind(dice: Random, kind: 
     assert alike
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=slow, phases=quick)
+@settings(max_examples=few, deadline=None, suppress_health_check=slow, phases=quick)
 @given(chance, kinds)
 def test_nodes_that_go_and_come_back_find_everything_as_it_was(dice: Random, kind: str) -> None:
     case = drawn(dice, kind)

@@ -97,14 +97,14 @@ def test_of_groups_that_are_alike_the_first_gets_the_first_domain() -> None:
 
 def test_gangs_go_by_priority_then_age_then_name() -> None:
     gangs = [
-        GangRequest("b", "young", (), priority=1, born="2026-02"),
+        GangRequest("b", "late", (), priority=1, born="2026-02"),
         GangRequest("b", "old", (), priority=1, born="2026-01"),
         GangRequest("a", "old", (), priority=1, born="2026-01"),
         GangRequest("a", "urgent", (), priority=2, born="2026-03"),
     ]
     for given in (gangs, gangs[::-1]):
         found = [(g.namespace, g.name) for g in ordered(given, by_priority_then_age)]
-        assert found == [("a", "urgent"), ("a", "old"), ("b", "old"), ("b", "young")]
+        assert found == [("a", "urgent"), ("a", "old"), ("b", "old"), ("b", "late")]
 
 
 def test_any_other_order_may_be_asked_for() -> None:

@@ -152,7 +152,7 @@ def drawn_case(chance: Random, name: str, target: "Target", *, pin: bool = True)
         terms = [_term(chance, labels) for _ in range(chance.choice([1, 1, 2, 3]))]
         demands.add("NodeAffinity")
     required: JsonObject = {
-        "nodeSelectorTerms": _pinned(terms, target.node.metadata.name) if pin else terms
+        "nodeSelectorTerms": _pinned(chance, terms, target.node.metadata.name) if pin else terms
     }
     spec["affinity"] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
@@ -308,10 +308,13 @@ def _expression(chance: Random, labels: Mapping[str, str]) -> Json:
     return found
 
 
-def _pinned(terms: Sequence[Json], node: str) -> list[Json]:
-    """Add to each term the pin that the product gives pods."""
-    field_: JsonObject = {"key": "metadata.name", "operator": "In", "values": [node]}
-    return [{**term, "matchFields": [field_]} if isinstance(term, dict) else term for term in terms]
+def _pinned(chance: Random, terms: Sequence[Json], node: str) -> list[Json]:
+    """Add to each term the pin that the product gives pods; a person may bar a node beside it."""
+    fields: list[Json] = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    if chance.random() < 0.1:
+        barred = node if chance.random() < 0.3 else "another"
+        fields.append({"key": "metadata.name", "operator": "NotIn", "values": [barred]})
+    return [{**term, "matchFields": fields} if isinstance(term, dict) else term for term in terms]
 
 
 def _tolerations(chance: Random, node: Node) -> list[Json]:
