@@ -37,6 +37,14 @@ def test_of_the_mix_four_fifths_are_pods() -> None:
     }  # fmt: skip
 
 
+def test_one_pod_in_four_of_the_mix_is_given_its_gate() -> None:
+    answering = Answering(lambda: BUILT_IN, NOTHING, Metrics(PATHS), lambda: 0.0)
+    pods = [body for path, body in mix() if path == "/mutate/pods"]
+    replies = [answering.answer(PATHS["/mutate/pods"], body, Span(0.0, 1.0)) for body in pods]
+    patched = ["patch" in orjson.loads(reply.body)["response"] for reply in replies]
+    assert (patched.count(True), len(patched)) == (2, 8)
+
+
 def test_the_policy_that_is_measured_finds_nothing_in_its_set_and_each_rule_could() -> None:
     assert len(webhook_policy.RULES) == 20
     assert webhook_policy.bench().findings() == []

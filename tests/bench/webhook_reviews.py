@@ -163,6 +163,15 @@ def gang_pod() -> JsonObject:
     return made
 
 
+def plain_pod() -> JsonObject:
+    """A pod of a Deployment that its labels make a gang's; the gate is still to be put on."""
+    made = _stored(PODS, "chat-7d4b9-abcde", pod_spec("decode"))
+    metadata = made["metadata"]
+    assert isinstance(metadata, dict)
+    metadata["labels"] = {"app": "chat", names.GANG_LABEL: "chat", names.GANG_SIZE_LABEL: "8"}
+    return made
+
+
 def topology_binding() -> JsonObject:
     levels: list[Json] = [
         {"domain": domain, "key": key}
@@ -268,6 +277,7 @@ def policy_config() -> JsonObject:
 SET_OF_FIVE = review(SETS, pod_clique_set(5))
 SET_OF_TWENTY = review(SETS, pod_clique_set(20))
 POD = review(PODS, gang_pod(), user=WORKLOADS)
+PLAIN_POD = review(PODS, plain_pod())
 
 BY_ROUTE: dict[str, bytes] = {
     "/default/podcliquesets": SET_OF_FIVE,
@@ -282,8 +292,10 @@ BY_ROUTE: dict[str, bytes] = {
 
 
 def mix() -> Sequence[tuple[str, bytes]]:
-    """Paths and bodies of one round: eight pods, and a set at both of its webhooks."""
-    pods = [("/mutate/pods", POD)] * 4
+    """Paths and bodies of one round: eight pods, two of them without a gate, and a set at both of
+    its webhooks.
+    """
+    pods = [*[("/mutate/pods", POD)] * 3, ("/mutate/pods", PLAIN_POD)]
     return [
         *pods,
         ("/default/podcliquesets", SET_OF_FIVE),
