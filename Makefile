@@ -73,19 +73,22 @@ test: $(STAMP) style binaries ## Run everything that must pass: linters, unit te
 
 pytest: $(STAMP)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node and not browser" $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node and not image and not browser" $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
-	@$(BIN)/python -m pytest -m "not cluster and not long and not node and not browser" $(ARGS)
+	@$(BIN)/python -m pytest -m "not cluster and not long and not node and not image and not browser" $(ARGS)
 
 test-long: $(STAMP) binaries ## Run the tests that take too long for every change
 	@$(BIN)/python -m pytest -m long --timeout=3600 $(ARGS)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node and not browser" --timeout=3600 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node and not image and not browser" --timeout=3600 $(ARGS)
 
 # Nothing is built, and pytest says why all is skipped, where no real node can be had.
 test-node: $(STAMP) ## Run the tests that need a real kubelet and real containers (Linux, root)
 	@$(BIN)/python -m penstock.lab.realnode.wanting || exit 0; $(BIN)/penstock lab binaries --real-node
 	@$(BIN)/python -m pytest -m node --timeout=600 $(ARGS)
+
+test-image: $(STAMP) ## Build the Containerfile twice with buildah, on a base made here (about 3 minutes, root)
+	@$(BIN)/python -m pytest -m image --timeout=900 $(ARGS)
 
 sbom: $(STAMP) ## Write what is in the image, as CycloneDX, to build/penstock.cdx.json
 	@mkdir -p build

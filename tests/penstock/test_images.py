@@ -1,17 +1,14 @@
 """Images that the lab writes itself."""
 
-import hashlib
-import io
 import json
 import os
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 
-from api.jsons import JsonObject
 from penstock.lab.images import closure, oci, penstock
 from penstock.lab.images.busybox import busybox
 from penstock.lab.images.oci import Directory, File, Image, Link
+from tests.support.ociarchive import Archive
 
 IMAGE = Image(
     name="localhost/some/thing:1",
@@ -24,35 +21,6 @@ IMAGE = Image(
     user="65532:65532",
     environ={"PATH": "/bin"},
 )
-
-
-class Archive:
-    """An archive as a container runtime reads it: from its index down, checking every digest."""
-
-    def __init__(self, path: Path) -> None:
-        with tarfile.open(path) as archive:
-            self.files = {
-                each.name: archive.extractfile(each).read()  # type: ignore[union-attr]
-                for each in archive
-            }
-        index = json.loads(self.files["index.json"])
-        self.entry, *self.others = index["manifests"]
-        self.manifest = json.loads(self.blob(self.entry))
-        self.config = json.loads(self.blob(self.manifest["config"]))
-
-    def blob(self, described: JsonObject) -> bytes:
-        kind, _, digest = str(described["digest"]).partition(":")
-        content = self.files[f"blobs/{kind}/{digest}"]
-        assert hashlib.sha256(content).hexdigest() == digest
-        assert len(content) == described["size"]
-        return content
-
-    def layers(self) -> list[dict[str, tarfile.TarInfo]]:
-        found = []
-        for described in self.manifest["layers"]:
-            with tarfile.open(fileobj=io.BytesIO(self.blob(described))) as layer:
-                found.append({each.name: each for each in layer})
-        return found
 
 
 def test_what_is_written_can_be_read_from_the_index_down(tmp_path: Path) -> None:
@@ -163,3 +131,14 @@ def test_the_environment_is_one_of_the_interpreter_in_the_image() -> None:
     assert isinstance(told, File)
     assert b"home = /usr/local/bin\n" in bytes(told.source)
     assert made["opt/penstock/bin/python"] == Link(f"/usr/local/bin/python{penstock.PYTHON}")
+
+
+def test_only_the_newest_archives_are_kept(tmp_path: Path) -> None:
+    for age in range(penstock.KEPT + 2):
+        archive = tmp_path / f"penstock-{age}.tar"
+        archive.touch()
+        os.utime(archive, (1000 - age, 1000 - age))
+    (tmp_path / "other.tar").touch()
+    penstock.forget_old(tmp_path)
+    kept = {f"penstock-{age}.tar" for age in range(penstock.KEPT)}
+    assert {each.name for each in tmp_path.iterdir()} == {*kept, "other.tar"}

@@ -11,6 +11,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,9 @@ PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 SEEDLESS: Final = {"PYTHONHASHSEED": "0"}
 """What is compiled is then the same each time."""
 
+KEPT: Final = 5
+"""How many archives stay in the cache."""
+
 _LEFT_OUT: Final = (
     *("test", "tests", "idlelib", "turtledemo", "tkinter", "lib2to3", "ensurepip", "config-*"),
     *("site-packages", "dist-packages", "__pycache__", "_tkinter*.so", "*.a"),
@@ -43,6 +47,8 @@ ACCOUNTS: Final = b"root:x:0:0:root:/:/sbin/nologin\n"
 class Made:
     """Images in an archive."""
 
+    foundation: Path
+    """Where Python's own library and what the lock pins are kept."""
     archive: Path
     image: str
     waiter: str
@@ -70,11 +76,10 @@ async def make(root: Path, cache: Cache, run: Run, reporter: Reporter) -> Made:
             ours = await _ours(root, Path(folder), run)
             tag = await asyncio.to_thread(_digest, ours, pinned)
             archive = cache.root / "images" / f"penstock-{tag}.tar"
-            images = compose(tag, [*await _shared(kept, run), ours])
+            images = compose(tag, [*await shared_layers(kept, run), ours])
             digests = await asyncio.to_thread(oci.write, images, archive)
-        for old in set(archive.parent.glob("penstock-*.tar")) - {archive}:
-            old.unlink(missing_ok=True)  # nodes that have it keep it
-    return Made(archive, images[0].name, images[1].name, digests[0])
+        await asyncio.to_thread(forget_old, archive.parent)
+    return Made(kept, archive, images[0].name, images[1].name, digests[0])
 
 
 def compose(tag: str, layers: list[Mapping[str, Entry]]) -> list[Image]:
@@ -95,6 +100,14 @@ def compose(tag: str, layers: list[Mapping[str, Entry]]) -> list[Image]:
             (WAITER_REPOSITORY, layout.WAITER, ()),
         )
     ]
+
+
+def forget_old(folder: Path) -> None:
+    """Keep the newest archives, since others may be about to load theirs; nodes need none."""
+    with suppress(FileNotFoundError):  # another does the same just now
+        archives = sorted(folder.glob("penstock-*.tar"), key=lambda each: each.stat().st_mtime)
+        for old in archives[:-KEPT]:
+            old.unlink()
 
 
 def checkout() -> Path:
@@ -155,7 +168,7 @@ async def _ours(root: Path, folder: Path, run: Run) -> dict[str, Entry]:
     return tree(folder, at)
 
 
-async def _shared(kept: Path, run: Run) -> list[dict[str, Entry]]:
+async def shared_layers(kept: Path, run: Run) -> list[dict[str, Entry]]:
     """Return the layers below ours: Python and the libraries it needs, then what the lock pins."""
     prefix = layout.INTERPRETER.lstrip("/")
     library = tree(kept / "python", prefix)
