@@ -2,7 +2,7 @@
 
 import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -40,6 +40,9 @@ def dashboard(  # noqa: PLR0913 - each is a flag
     context: Context = "",
     companion: Companion = None,
     system: System = SYSTEM,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="How failures are logged, on stderr.")
+    ] = "text",
 ) -> None:
     """Serve a page that shows the cluster live, until interrupted.
 
@@ -50,4 +53,4 @@ def dashboard(  # noqa: PLR0913 - each is a flag
     """
     choices = Choices(port, bind, tuple(host or ()), open_, topology, resource, audit_dir)
     running = importlib.import_module("penstock.dashboard.running")
-    running.run(Where(kubeconfig, context, "", companion, system), choices)
+    running.run(Where(kubeconfig, context, "", companion, system), choices, log_format)

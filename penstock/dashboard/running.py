@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import sys
 import webbrowser
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +13,7 @@ from typing import Final
 import typer
 
 from controller.gangs.modes import ALONE, Mode
+from kube import logs
 from kube.cache import Source
 from kube.clock import SystemClock
 from kube.errors import ApiError
@@ -46,9 +46,9 @@ class Sources:
     mode: Mode = ALONE
 
 
-def run(where: Where, choices: Choices) -> None:
+def run(where: Where, choices: Choices, log_format: str = "text") -> None:
     """Serve until a signal comes, and end with its code."""
-    logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
+    logs.configure(log_format, "error", "dashboard", logging.Formatter("%(message)s"))
     run_to_end("dashboard", _run(where, choices))
 
 

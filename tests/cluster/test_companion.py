@@ -35,6 +35,8 @@ from penstock.lab.install import InstallOptions, install, stop
 from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec
 from penstock.lab.state import Lab
+from penstock.plugin.asking import Where
+from penstock.plugin.running import mode_of
 from tests.support import standin
 from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, connect, namespace
@@ -356,3 +358,7 @@ async def kubeconfig_of(lab: Lab, person: Client, who: tuple[str, str], folder: 
     cluster = kubeconfigs.cluster_of(lab.kubeconfig)
     kubeconfigs.write_private(kubeconfig, kubeconfigs.render(cluster, name, token))
     return kubeconfig
+
+
+async def test_the_plugin_finds_out_that_another_makes_the_gangs(there: Cluster) -> None:
+    assert (await mode_of(there.client, Where())).companion

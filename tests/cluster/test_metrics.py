@@ -1,10 +1,14 @@
 """Each process of an installed Penstock serves its metrics, and those that are listed."""
 
 import asyncio
+import subprocess
+import sys
 from urllib.request import urlopen
 
 import pytest
 
+from penstock.plugin.asking import Where
+from penstock.plugin.running import mode_of
 from tests.support import families
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, engine_set
@@ -70,3 +74,19 @@ async def test_a_sets_way_is_counted_by_all_three(
         name.startswith("rest_client_requests_total") and 'code="200",' in name and value > 0
         for name, value in gangs.items()
     )
+
+
+async def test_a_lab_tells_where_its_metrics_are(installed: Installed) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "penstock", "lab", "metrics", "--name", installed.lab.name],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told = dict(line.split() for line in done.stdout.splitlines())
+    components = installed.installation.settings.components()
+    assert told == {each: installed.installation.metrics(each) for each in components}
+
+
+async def test_the_plugin_knows_that_nobody_else_makes_gangs_here(installed: Installed) -> None:
+    async with installed.person() as person:
+        assert not (await mode_of(person, Where())).companion
