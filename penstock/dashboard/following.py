@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from api.streams import Meta, Node
@@ -25,6 +25,8 @@ from policies.policy import BUILT_IN, Policy
 
 _log = logging.getLogger(__name__)
 
+LOOK_AGAIN: Final = 15.0  # seconds, for whether the cluster is still heard of
+SILENCE: Final = 150.0  # seconds; an API server says something about every minute
 ASK_AGAIN: Final = 20.0  # seconds, for kinds that are not served to us, and for the policy
 
 Ask = Callable[[], Awaitable[Policy]]
@@ -47,6 +49,7 @@ class Following:
             for kind in happenings.FOLLOWED
         }
         self._absent: dict[Resource, ApiError] = {}
+        self._is_cut_off = False
         for kind, cache in self._every.items():
             self._hear(kind, cache)
         for each in self._happenings.values():
@@ -62,6 +65,7 @@ class Following:
                 for cache in self._happenings.values():
                     group.create_task(self._follow(EVENTS, cache))
                 group.create_task(self._follow_policy())
+                group.create_task(self._listen())
                 await self._read()
                 ready()
         except* (ApiError, AskedWronglyError) as several:
@@ -86,11 +90,15 @@ class Following:
         return self._board.draw(self._reading.world, around)
 
     def notes(self) -> tuple[str, ...]:
-        """Say what there is that cannot be shown, and why."""
+        """Say what cannot be shown, and why."""
         forbidden = [kind.full_name for kind, e in self._absent.items() if isinstance(e, Forbidden)]
-        if not forbidden:
-            return ()
-        return (f"not shown, since you may not list them: {', '.join(sorted(forbidden))}",)
+        said = []
+        if self._is_cut_off:
+            said.append("the cluster has not been heard of for minutes; what is shown is old")
+        if forbidden:
+            kinds = ", ".join(sorted(forbidden))
+            said.append(f"not shown, since you may not list them: {kinds}")
+        return tuple(said)
 
     def detail(self, key: Key) -> Detail | None:
         """Tell all of one gang as it is now, or None if there is none."""
@@ -146,6 +154,18 @@ class Following:
             self._reading.sources.missing.discard(kind)
             self.news.set()
 
+    async def _listen(self) -> None:
+        """Notice when the cluster is heard of no more, and when it is again."""
+        while True:
+            await self._clock.sleep(LOOK_AGAIN)
+            caches = self._reading.caches
+            followed = (caches.nodes, caches.pods, caches.gangs, caches.reservations)
+            heard = [cache.counters.last_heard for cache in followed]
+            now = is_cut_off(heard, self._clock.monotonic())
+            if now != self._is_cut_off:
+                self._is_cut_off = now
+                self.news.set()
+
     async def _follow_policy(self) -> None:
         while True:
             await self._clock.sleep(ASK_AGAIN)
@@ -157,6 +177,11 @@ class Following:
             if found != self.policy:
                 self.policy = found
                 self.news.set()
+
+
+def is_cut_off(heard: Iterable[float | None], now: float) -> bool:
+    """Tell whether nothing has been heard of any kind for too long."""
+    return now - max((each for each in heard if each is not None), default=now) > SILENCE
 
 
 async def _refused(cache: Followed) -> ApiError | None:

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import msgspec
 
-from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError, Forbidden, NotFound
 from penstock.dashboard.view import RefusalRow, Violation
@@ -88,12 +87,20 @@ class Folder:
             return b""
 
 
+class Asks(Protocol):
+    """What is needed of a client."""
+
+    async def raw_get(self, path: str) -> bytes:
+        """Return the body at a path."""
+        ...
+
+
 class Served:
     """The logs of all replicas through the API server, which asks whether we may."""
 
     every = ASK_EVERY
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Asks) -> None:
         self._client = client
 
     async def files(self) -> Sequence[LogFile]:
@@ -107,8 +114,9 @@ class Served:
             ) from error
         except Forbidden as error:
             raise NoLogError(
-                "refused specs are not shown: you may not read the audit log; ask for the"
-                " ClusterRole penstock-audit-reader"
+                "refused specs are not shown: you may not read the audit log, if this cluster"
+                " serves one (the chart's audit.serve); ask for the ClusterRole"
+                " penstock-audit-reader, or name the log's folder with --audit-dir"
             ) from error
         listed = msgspec.json.decode(text, type=AuditLogs)
         return [

@@ -15,6 +15,7 @@ from kube.clock import SystemClock
 from kube.resources import EVENTS, NODES, PODGANGS
 from penstock.dashboard import happenings, timeline
 from penstock.dashboard.choices import Choices
+from penstock.dashboard.following import is_cut_off
 from penstock.dashboard.happenings import Happening
 from penstock.dashboard.refusals import LogFile, NoLogError
 from penstock.dashboard.running import Served, Sources, served
@@ -120,6 +121,12 @@ async def test_a_topology_that_is_not_there_is_named_at_the_start(cluster: Prete
         with pytest.raises(AskedWronglyError, match=r"there is no topology east|no node has amd"):
             async with served(Sources(cluster, built_in, NoLog()), choices):
                 pass
+
+
+def test_a_cluster_is_cut_off_once_nothing_is_heard_of_any_kind() -> None:
+    assert not is_cut_off([None, None], 1e6), "nothing has been read yet"
+    assert not is_cut_off([0.0, 900.0], 1000.0)
+    assert is_cut_off([0.0, 800.0, None], 1000.0)
 
 
 def test_events_are_shown_in_the_order_of_their_times() -> None:

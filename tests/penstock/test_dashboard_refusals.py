@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from api.jsons import JsonObject
 from kube.clock import SystemClock
+from kube.errors import ApiError, Forbidden, NotFound, Unreachable
 from penstock.dashboard import refusals
-from penstock.dashboard.refusals import Folder, LogFile, NoLogError, Refusals
+from penstock.dashboard.refusals import Folder, LogFile, NoLogError, Refusals, Served
 from penstock.dashboard.view import RefusalRow
 from tests.support.auditstand import Stand, ledger, review
 from tests.support.living import engine_set
 from webhook import audit_files
+from webhook.audit_api import AuditLog, AuditLogs, File, Meta
 
 VALIDATE = "/validate/podcliquesets"
 
@@ -113,6 +116,56 @@ async def test_folders_of_replicas_are_read_and_one_that_is_not_there_is_named(
     follower = follower_of(Folder(tmp_path / "nowhere"))
     await follower.look()
     assert "--audit-dir" in follower.note
+
+
+@dataclass
+class Api:
+    """An API server that serves the logs of two replicas, or refuses."""
+
+    text: bytes = b""
+    refusal: ApiError | None = None
+    asked: list[str] = field(default_factory=list)
+
+    async def raw_get(self, path: str) -> bytes:
+        self.asked.append(path)
+        if self.refusal is not None:
+            raise self.refusal
+        if "?file=" in path:
+            return self.text
+        files = [File("audit-1.jsonl", 10), File("audit-2.jsonl", len(self.text))]
+        logs = [AuditLog(Meta(name), files) for name in ("webhook-0", "webhook-1")]
+        return msgspec.json.encode(AuditLogs(logs))
+
+
+async def test_the_logs_of_all_replicas_are_read_through_the_api_server(log: bytes) -> None:
+    api = Api(log)
+    follower = follower_of(Served(api))
+    assert len(await look(follower)) == 4, "two refusals of each replica"
+    asked = len(api.asked)
+    await look(follower)
+    assert len(api.asked) == asked + 1, "of files that have not grown nothing is asked"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (NotFound(404, "NotFound", "no"), "serves no audit log"),
+        (Forbidden(403, "Forbidden", "no"), "penstock-audit-reader"),
+    ],
+)
+async def test_why_the_cluster_gives_no_log_is_told(refusal: ApiError, told: str) -> None:
+    follower = follower_of(Served(Api(refusal=refusal)))
+    assert await look(follower) == []
+    assert told in follower.note
+
+
+async def test_a_cluster_that_does_not_answer_for_a_while_is_asked_again(log: bytes) -> None:
+    api = Api(log, Unreachable("cut"))
+    follower = follower_of(Served(api))
+    assert await look(follower) == []
+    assert follower.note == ""
+    api.refusal = None
+    assert await look(follower)
 
 
 def with_replicas(body: JsonObject, replicas: int) -> JsonObject:
