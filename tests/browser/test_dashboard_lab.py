@@ -4,6 +4,9 @@ import pytest
 
 from api import names
 from api.jsons import JsonObject
+from kube.clock import SystemClock
+from penstock.plugin import judging, queueing
+from penstock.plugin.scenes import scene
 from tests.browser.conftest import Looking
 from tests.support.living import Cluster, Kubectl, engine_set
 
@@ -24,6 +27,13 @@ POINTS = """(async () => {
   }
   return count;
 })()"""
+
+
+# Each queue with its numbers: gangs, waiting, pods, and devices where there are any.
+QUEUES = """[...document.querySelectorAll("#queues tr")].map((row) => [
+  row.querySelector("th").firstChild.data,
+  ...[...row.querySelectorAll("td")].map((cell) => parseInt(cell.innerText, 10)),
+].filter((each) => !Number.isNaN(each)))"""
 
 
 def points(gang: str) -> str:
@@ -122,13 +132,22 @@ async def test_a_refused_spec_is_shown_with_the_rule_it_broke(
     await looking.keep("refused-light")
 
 
-async def test_queues_of_the_policy_are_shown_with_their_gangs(
+async def test_queues_are_shown_as_the_plugin_shows_them(
     looking: Looking, cluster: Cluster, kubectl: Kubectl
 ) -> None:
     kubectl.apply(engine_set("queued", pods=1, gpus=8))
     await cluster.running("queued")
-    await looking.page.until(
-        "[...document.querySelectorAll('#queues tr')].some((row) => row.innerText.includes('GPU') "
-        "|| row.innerText.includes('8 nvidia.com/gpu'))",
-        "a queue with eight GPUs",
-    )
+
+    async def agreed() -> bool | None:
+        found = await scene(cluster.client, SystemClock().now())
+        lines = queueing.queued(found, judging.look(found).values())
+        rows = await looking.page.run(QUEUES)
+        assert isinstance(rows, list)
+        told = {
+            line.name: [len(line.gangs), len(line.waiting), line.pods, *line.devices.values()]
+            for line in lines.values()
+        }
+        shown = {str(row[0]): row[1:] for row in rows if isinstance(row, list)}
+        return True if told and shown == told else None
+
+    await cluster.until(agreed, "the page and the plugin agree about queues")
