@@ -65,7 +65,7 @@ async def test_all_of_it_can_be_done_by_keyboard(
     page, gang = looking.page, f"{cluster.namespace}/keys-0"
     kubectl.apply(engine_set("keys", pods=2, gpus=8))
     await cluster.running("keys")
-    await page.says("#gangs", gang)
+    await page.says(f"#gangs [data-key='{gang}']", "2/2")
     await page.press("Tab")
     assert await page.run("document.activeElement.className") == "skip"
     await page.press("Enter")

@@ -48,6 +48,9 @@ export class TopologyMap {
       if (changes.nodes.size) this.soon(false);
     }
     if (changes.all || changes.moved || changes.nodes.size) this.sums();
+    // Who is at a node hears what becomes of it.
+    const here = this.map && this.at >= 0 && document.activeElement === this.frame ? this.map.names[this.at] : "";
+    if (here && changes.nodes.has(here)) setText(byId("map-said"), this.words(this.at));
   }
 
   themed() {
