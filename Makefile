@@ -115,7 +115,7 @@ demo: $(STAMP) ## Start a lab with Penstock, run an example in it and show it as
 demo-down: $(STAMP) ## Stop the demo's lab and everything in it
 	@$(BIN)/penstock lab down --name $(LAB)
 
-story: $(STAMP) ## Type a newcomer's first half hour, with every output checked (about a minute; make test-long compares it with the docs)
+story: $(STAMP) ## Type a newcomer's first half hour, with every output checked (about a minute; make test-browser holds the docs against it)
 	@$(BIN)/python -m tests.story $(ARGS)
 
 bench-%: $(STAMP) ## Run a benchmark, e.g. make bench-engine; writes build/bench/NAME.json

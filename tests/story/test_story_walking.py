@@ -1,7 +1,6 @@
 """The story itself, in a lab of its own; and that it stops where something is amiss."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,15 +65,14 @@ def test_what_serves_ends_with_the_desk(tmp_path: Path) -> None:
     assert aside.returncode is not None
 
 
-@pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.browser
 def test_the_story_goes_as_its_page_shows(desk: Desk) -> None:
     with_kubectl(desk)
     outputs = walk(STORY, desk, told)
     shown = page.shown(prose.read(checkout.ROOT / page.FILE))
-    if shutil.which("chromium"):
-        assert outputs.keys() == shown.keys()
-        assert (desk.pictures / "waiting.png").stat().st_size > 10_000
+    assert outputs.keys() == shown.keys()
+    for name in ("waiting", "refused specs"):
+        assert (desk.pictures / f"{name}.png").stat().st_size > 10_000
     for named, output in outputs.items():
         assert output == shown[named], f"{named}: make story ARGS=--record writes the page anew"
     assert not list((desk.state / "penstock" / "labs").glob("[!.]*"))

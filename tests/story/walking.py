@@ -60,7 +60,7 @@ class Desk:
             try:
                 shown, _ = process.communicate(timeout=LONGEST)
             except BaseException:
-                _end(process, signal.SIGTERM)
+                _end(process)
                 raise
         return process.returncode, shown
 
@@ -97,16 +97,17 @@ class Desk:
         raise StoryError(f"{command}: it serves nowhere; it said:\n{said}")
 
     def leaves(self) -> None:
-        """End what still serves, as Ctrl-C does."""
+        """End what still serves."""
+        # Not by what Ctrl-C sends: a job in the background, and all it starts, does not hear it.
         if self.aside is not None:
-            _end(self.aside, signal.SIGINT)
+            _end(self.aside)
             if self.aside.stdout is not None:
                 self.aside.stdout.close()
 
 
-def _end(process: subprocess.Popen[str], how: signal.Signals) -> None:
+def _end(process: subprocess.Popen[str]) -> None:
     """End a command with all it started in its terminal."""
-    for number, patience in ((how, 30.0), (signal.SIGKILL, None)):
+    for number, patience in ((signal.SIGTERM, 30.0), (signal.SIGKILL, None)):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         try:
