@@ -34,9 +34,13 @@ COMBINATIONS: Final[dict[str, tuple[str, ...]]] = {
     "networks": (
         *("networkPolicy.enabled=true", "networkPolicy.apiServers={10.0.0.0/8,fd00::/8}"),
         *("networkPolicy.metricsFrom={monitoring}", "audit.serve=true"),
+        *("dashboard.enabled=true", "dashboard.service=true", "dashboard.from={people}"),
     ),
     "closed networks": ("networkPolicy.enabled=true", "companion.enabled=true", *GROVE),
-    "metrics": ("metrics.serviceMonitor.enabled=true", "flowControl.enabled=false"),
+    "metrics": (
+        *("metrics.serviceMonitor.enabled=true", "flowControl.enabled=false"),
+        *("alerts.enabled=true", "grafana.enabled=true"),
+    ),
     "placed": (
         *("pods.nodeSelector.pool=system", "pods.tolerations[0].operator=Exists"),
         *("pods.priorityClassName=", "pods.labels.a=b", "pods.annotations.c=d", "labels.e=f"),

@@ -101,10 +101,15 @@ class Stage:
 
     async def becomes(self, wanted: Version, *command: str) -> None:
         """Carry a command of helm's out; nobody notices, and then the other version runs."""
+
+        async def rolled() -> bool | None:
+            return await self.image() == {wanted.made.image} or None
+
         before = await self.pods()
         with self.no_call_fails():
             await self.helm.run(*command, *WAITING)
-        assert await self.image() == {wanted.made.image}
+            # Helm waits for the new pods only; the last of the old ones may still be there.
+            await self.cluster.until(rolled, "no pod of the other version")
         assert await self.pods() == before
         assert await ServedDoors(self.cluster.client).opened() == []
 
