@@ -91,9 +91,11 @@ def group(each: JsonObject) -> str:
 
 
 def tried(lab: Lab, objects: list[JsonObject]) -> subprocess.CompletedProcess[str]:
-    kubectl = Kubectl(lab.binaries["kubectl"], lab.kubeconfig, "default")
-    text = yaml.safe_dump_all(objects)
-    return kubectl.run("apply", "--dry-run=server", "--validate=strict", "-f", "-", text=text)
+    command: list[str | Path] = [lab.binaries["kubectl"], "--kubeconfig", lab.kubeconfig]
+    return subprocess.run(
+        [*command, "apply", "--dry-run=server", "--validate=strict", "-f", "-"],
+        input=yaml.safe_dump_all(objects), capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("settings", COMBINATIONS.values(), ids=COMBINATIONS)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -132,11 +133,19 @@ class Stage:
         assert calls.wrong == []
         assert calls.right > 40
         assert await self.pods() == before
+
+    async def upgrades(self, *arguments: str) -> None:
+        async with self.undisturbed():
+            await self.helm.run("upgrade", RELEASE, *arguments)
         assert await ServedDoors(self.person).opened() == [], "an upgrade has opened webhooks"
 
-    async def helm_does(self, *arguments: str) -> None:
+    async def rolls_back(self, revision: str) -> None:
+        """What the first revision made was open, and so it is again, until somebody proves it."""
         async with self.undisturbed():
-            await self.helm.run(*arguments)
+            await self.helm.run("rollback", RELEASE, revision)
+            assert await ServedDoors(self.person).opened() != []
+            await proof_by_hand(self.person)
+        assert await ServedDoors(self.person).opened() == []
 
     async def a_set_runs(self, name: str) -> None:
         """A set is made now, and all of it runs."""
@@ -209,24 +218,31 @@ async def test_from_the_version_before_to_this_one_and_back_and_away(
         stage = Stage(lab, helm, Cluster(person, SPACE))
         await stage.a_set_runs("of-old")
         # This version's objects, and the processes still those of the version before.
-        upgrade = ("upgrade", RELEASE, str(chart()), "--reset-then-reuse-values")
-        await stage.helm_does(*upgrade, *ON)
+        upgrade = (str(chart()), "--reset-then-reuse-values")
+        await stage.upgrades(*upgrade, *ON)
         await stage.a_set_runs("between")
         await stage.processes()
         assert not runs_from(lab, before)
         await stage.a_set_runs("of-now")
         # Back, by either way, with the processes of this version; and on again.
-        await stage.helm_does("rollback", RELEASE, "1")
+        await stage.rolls_back("1")
         await stage.a_set_runs("rolled-back")
-        await stage.helm_does(*upgrade, *ON)
+        await stage.upgrades(*upgrade, *ON)
         old = str(before / "charts" / "penstock")
         url = ("--reset-values", "--set", f"webhook.url={await url_of(stage)}")
-        await stage.helm_does("upgrade", RELEASE, old, *url)
-        await stage.helm_does(*upgrade, *ON)
+        await stage.upgrades(old, *url)
+        await stage.upgrades(*upgrade, *ON)
         await stage.a_set_runs("on-again")
         await taken_away(stage)
         await stage.processes()
         await stage.a_set_runs("anew")
+
+
+async def proof_by_hand(person: Client) -> None:
+    """As `penstock prove` does it, for whoever runs the processes outside the cluster."""
+    ask = partial(proving.missing, person, SPACE)
+    prover = proving.Prover(ask, ServedDoors(person), SystemClock(), lambda _: None)
+    assert await prover.close_when_proven(30)
 
 
 async def url_of(stage: Stage) -> str:
