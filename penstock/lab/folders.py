@@ -117,7 +117,12 @@ class Folder:
 
     def logs(self) -> dict[str, Path]:
         """Return the logs there are, by the name of who writes them."""
-        found = [*self.cluster.glob("logs/*.log"), *self.root.glob("penstock/logs/*.log")]
+        places = (
+            self.cluster / "logs",
+            self.root / "penstock" / "logs",
+            self.root / "node" / "logs",
+        )
+        found = [path for place in places for path in place.glob("*.log")]
         return {path.stem: path for path in sorted(found)}
 
 

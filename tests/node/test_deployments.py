@@ -136,12 +136,15 @@ def test_admission_is_served_through_the_service(lab: Lab, kubectl: Kubectl) -> 
     assert calls(lab.kubeconfig) > before
 
 
-def test_a_roll_under_load_loses_no_call(lab: Lab, ours: Kubectl, open_space: str) -> None:
-    available(ours, "webhook")
-    before = {name_of(pod) for pod in pods_of(ours, "webhook")}
+def test_a_roll_of_all_processes_under_load_loses_no_call(
+    lab: Lab, ours: Kubectl, open_space: str
+) -> None:
+    available(ours, *PARTS)
+    before = {name_of(pod) for part in PARTS for pod in pods_of(ours, part)}
+    assert len(before) == 2 * len(PARTS)
     with creating(lab.kubeconfig, open_space, RATE) as tally:
-        ours.run("rollout", "restart", "deployment/penstock-webhook", check=True)
-        available(ours, "webhook")
+        ours.run("rollout", "restart", "deployment", check=True)
+        available(ours, *PARTS)
         until_gone(ours, before)
     assert tally.asked > RATE
     assert tally.failures == []
@@ -149,7 +152,8 @@ def test_a_roll_under_load_loses_no_call(lab: Lab, ours: Kubectl, open_space: st
 
 def until_gone(kubectl: Kubectl, gone: set[str]) -> None:
     for _ in range(300):
-        if not gone & {name_of(pod) for pod in pods_of(kubectl, "webhook")}:
+        there = {name_of(pod) for part in PARTS for pod in pods_of(kubectl, part)}
+        if not gone & there:
             return
         time.sleep(0.2)
     pytest.fail(f"not gone after a minute: {gone}")

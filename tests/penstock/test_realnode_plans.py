@@ -201,3 +201,6 @@ def test_a_group_that_is_in_use_is_named(tmp_path: Path) -> None:
 def test_with_one_hierarchy_there_is_one_group(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").touch()
     assert cgroups.hierarchies(tmp_path) == [tmp_path]
+    cgroups.make("try", tmp_path)
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+pids\n"  # the last of them
+    assert cgroups.remove("try", tmp_path) == []

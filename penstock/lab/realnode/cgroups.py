@@ -4,6 +4,7 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
+HANDED_DOWN: Final = ("cpu", "cpuset", "memory", "hugetlb", "pids")
 ROOT: Final = Path("/sys/fs/cgroup")
 
 
@@ -17,6 +18,10 @@ def make(name: str, root: Path = ROOT) -> None:
     for hierarchy in hierarchies(root):
         group = hierarchy / name
         group.mkdir(exist_ok=True)
+        # In the second version a group has what is handed down to it, and the kubelet asks for all.
+        for controller in HANDED_DOWN if hierarchy == root else ():
+            with contextlib.suppress(OSError):
+                (hierarchy / "cgroup.subtree_control").write_text(f"+{controller}\n")
         # In the first version a new set of CPUs is empty, and nothing can be put into it.
         for limit in ("cpuset.cpus", "cpuset.mems"):
             with contextlib.suppress(OSError):
