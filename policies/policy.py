@@ -128,7 +128,7 @@ class Policy(PolicyModel):
     def _expressions_are_few(self) -> Self:
         many = sum(rule.cel is not None for rule in self.rules)
         if many > MOST_EXPRESSIONS:
-            raise ValueError(f"rules: {many} of them ask cel, and at most {MOST_EXPRESSIONS} may")
+            raise ValueError(too_many_expressions(many))
         return self
 
     @field_validator("scheduler_names")
@@ -150,6 +150,11 @@ class Policy(PolicyModel):
     def ours(self, written: str) -> bool:
         """Whether pods with this schedulerName are gangs of ours."""
         return self.scheduler_of(written) in self.schedulers
+
+
+def too_many_expressions(many: int) -> str:
+    """Say that more rules are expressions than may be."""
+    return f"rules: {many} of them ask cel, and at most {MOST_EXPRESSIONS} may"
 
 
 class TwiceError(ValueError):

@@ -9,7 +9,9 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from api.jsons import Json
-from policies.policy import BUILT_IN, Policy, TwiceError
+from policies import reading
+from policies.policy import BUILT_IN, Policy, TwiceError, too_many_expressions
+from policies.policy_checks import MOST_EXPRESSIONS
 from policies.problems import Problem
 
 REVISION_LENGTH: Final = 12
@@ -32,6 +34,11 @@ def read(document: Json) -> Policy | tuple[Fault, ...]:
         return BUILT_IN
     if not isinstance(document, dict):
         return (Fault((), Problem("", "a policy is a mapping of keys to values")),)
+    listed = reading.items(document.get("rules"))
+    many = sum(reading.mapping(rule).get("cel") is not None for rule in listed)
+    if many > MOST_EXPRESSIONS:
+        # Before any is read, which costs more than all else.
+        return (fault((), too_many_expressions(many)),)
     try:
         # Through text, since only there strict reading takes mappings for models. Strict, so that
         # "no" in quotes is not taken for false.

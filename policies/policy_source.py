@@ -19,9 +19,11 @@ from api.jsons import Json
 from policies import policy_reading
 from policies.policy import BUILT_IN, Policy
 from policies.policy_reading import Fault
-from policies.problems import Problem
+from policies.problems import MOST_SHOWN, Problem
 
 LARGEST: Final = 256 * 1024
+# Keys and values; short ones make many of a small file, and each costs when it is read.
+MOST_VALUES: Final = 7_500
 # The deepest key there is has four levels.
 DEEPEST: Final = 16
 
@@ -52,7 +54,10 @@ class _Mark(Protocol):
 
 @dataclass(frozen=True)
 class Place:
-    """One fault of a policy, and the line it is on; 0 where it is about all of it."""
+    """One fault of a policy, and the line it is on.
+
+    0 where it is about all of it, or comes after more of them than anybody is told.
+    """
 
     line: int
     problem: Problem
@@ -109,13 +114,20 @@ def _understood(text: str) -> Policy | tuple[Place, ...]:
     found = policy_reading.read(cast("Json", document))
     if isinstance(found, Policy):
         return found
-    return tuple(Place(_line(root, fault), fault.problem) for fault in found)
+    return _placed(root, found)
 
 
 def placed(text: str, faults: Sequence[Fault]) -> tuple[Place, ...]:
     """Find the lines of what is said about a text that can be gone by."""
-    root = yaml.compose(text, _LOADER)
-    return tuple(Place(_line(root, fault), fault.problem) for fault in faults)
+    return _placed(yaml.compose(text, _LOADER), faults)
+
+
+def _placed(root: Node | None, faults: Sequence[Fault]) -> tuple[Place, ...]:
+    """Find the lines of those that are told; the others are counted, and each look costs."""
+    return tuple(
+        Place(_line(root, fault) if i < MOST_SHOWN else 0, fault.problem)
+        for i, fault in enumerate(faults)
+    )
 
 
 def _one(message: str, line: int = 0) -> tuple[Place, ...]:
@@ -124,8 +136,14 @@ def _one(message: str, line: int = 0) -> tuple[Place, ...]:
 
 def _refuse_tricks(text: str) -> None:
     """Refuse what lets a small file mean much, before anything is built of it."""
-    depth = documents = 0
+    depth = documents = values = 0
     for event in yaml.parse(text, _LOADER):
+        values += isinstance(event, NodeEvent)
+        if values > MOST_VALUES:
+            raise _OddityError(
+                f"it holds more than {MOST_VALUES} keys and values: patterns with * stand for many",
+                event.start_mark,
+            )
         if isinstance(event, NodeEvent) and event.anchor is not None:
             raise _OddityError("anchors and aliases are not taken: write it out", event.start_mark)
         if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Final
 
 from policies.cel import running
@@ -62,7 +63,8 @@ def cut(text: str) -> list[Token]:
     """Cut the text; raises BadExpressionError."""
     if len(text) > LONGEST:
         raise BadExpressionError(f"is longer than {LONGEST} characters", 0)
-    found = [*_tokens(text), Token(Sort.END, "", len(text))]
+    # One more than are taken is enough to tell, and each costs.
+    found = [*islice(_tokens(text), MOST + 1), Token(Sort.END, "", len(text))]
     if len(found) > MOST:
         raise BadExpressionError(f"has more than {MOST} words and marks", found[MOST].at)
     return found

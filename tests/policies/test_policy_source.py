@@ -1,8 +1,18 @@
+import sys
+from types import FrameType
+
 import pytest
 
 from policies import policy_source
 from policies.policy import BUILT_IN
-from policies.policy_source import BUILT_IN_SOURCE, LARGEST, BadPolicyError
+from policies.policy_source import (
+    BUILT_IN_SOURCE,
+    LARGEST,
+    MOST_VALUES,
+    BadPolicyError,
+    Place,
+)
+from policies.problems import MOST_SHOWN
 
 
 @pytest.mark.parametrize(
@@ -83,3 +93,54 @@ def test_of_two_with_one_name_the_second_is_shown() -> None:
     with pytest.raises(BadPolicyError) as caught:
         policy_source.read("p.yaml", text)
     assert "line 4: queues[1].name: 'a' is there already" in str(caught.value)
+
+
+def unknown(count: int) -> str:
+    return "".join(f"k{i}: 1\n" for i in range(count))
+
+
+def faults_of(text: str) -> tuple[Place, ...]:
+    with pytest.raises(BadPolicyError) as caught:
+        policy_source.read("p.yaml", text)
+    return caught.value.places
+
+
+def test_all_faults_are_counted_and_those_that_are_told_have_their_line() -> None:
+    found = faults_of(unknown(1_000))
+    assert len(found) == 1_000
+    told = [place.line for place in found[:MOST_SHOWN]]
+    assert told == [*range(1, MOST_SHOWN + 1)]
+
+
+def test_a_file_of_as_many_values_as_are_taken_is_read_and_one_more_is_not() -> None:
+    # One key, one list and what is in it.
+    most = f"schedulers: [{'x,' * (MOST_VALUES - 3)}]"
+    assert "at most 16" in str(faults_of(most)[0])
+    assert f"more than {MOST_VALUES} keys and values" in str(faults_of(f"{most[:-1]}x]")[0])
+
+
+def looked_at(text: str) -> int:
+    """How many lines of our own code it takes to read a bad policy."""
+    lines = 0
+
+    def count(frame: FrameType, event: str, _arg: object) -> object:
+        nonlocal lines
+        if frame.f_code.co_filename != policy_source.__file__:
+            return None
+        lines += event in ("line", "call")
+        return count
+
+    tracing = sys.gettrace()
+    sys.settrace(count)  # type: ignore[arg-type]  # it gives itself, which has no type to write
+    try:
+        faults_of(text)
+    finally:
+        sys.settrace(tracing)
+    return lines
+
+
+@pytest.mark.no_cover
+def test_twice_as_many_faults_cost_about_twice_as_much() -> None:
+    assert looked_at(unknown(3_000)) < 2.3 * looked_at(unknown(1_500))
+    # Beyond the bound nothing is looked for at all.
+    assert looked_at(unknown(33_000)) < 2.3 * looked_at(unknown(3_600))

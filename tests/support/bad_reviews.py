@@ -1,4 +1,7 @@
-"""Bad sets as reviews: new ones, changes of a good one, and changes that change nothing."""
+"""Bad sets as reviews: new ones, changes of a good one, and changes that change nothing.
+
+What is bad for the other routes is in `tests.support.bad_routes`.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ class Case:
 
     what: str
     body: bytes
+    path: str = SETS
 
 
 def review(text: bytes, *, old: bytes = b"null", kind: str = "PodCliqueSet") -> bytes:
@@ -85,4 +89,4 @@ def _group(sort: str) -> Callable[[], Iterator[Case]]:
 
 
 GROUPS: Final = {sort: _group(sort) for sort in _SORTS}
-"""All sorts of bad reviews, made anew each time: together they take hundreds of MiB."""
+"""All sorts of bad sets, made anew each time: together they take hundreds of MiB."""

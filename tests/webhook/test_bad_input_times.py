@@ -10,13 +10,15 @@ from kube.clock import SystemClock
 from policies.known import NOTHING
 from policies.policy import BUILT_IN
 from tests.support.bad_input import MIB
-from tests.support.bad_reviews import GROUPS, SETS, Case
+from tests.support.bad_reviews import Case
+from tests.support.bad_routes import GROUPS, STRICT
 from webhook.answering import Answering, Span
 from webhook.metrics import Metrics
 from webhook.routes import PATHS
 
 # The budget is 100 ms, which `make bench-webhook` holds it to. Here the machine may be busy.
 PATIENCE: Final = 0.5
+ROUTED: Final = ("sets judged again", "bindings", "pods", "managed objects", "policies")
 TRIES: Final = 3
 
 
@@ -40,7 +42,7 @@ def slow(answering: Answering, cases: Iterator[Case]) -> Iterator[str]:
 def answered_in(answering: Answering, case: Case) -> float:
     """Seconds of this thread's processor: others may have it meanwhile."""
     begun = time.thread_time()
-    reply = answering.answer(PATHS[SETS], case.body, Span(0.0, 1e12))
+    reply = answering.answer(PATHS[case.path], case.body, Span(0.0, 1e12))
     took = time.thread_time() - begun
     assert b'"code":500' not in reply.body, case.what
     return took
@@ -49,6 +51,17 @@ def answered_in(answering: Answering, case: Case) -> float:
 @pytest.mark.parametrize("group", GROUPS)
 def test_bad_input_is_answered_in_time(answering: Answering, group: str) -> None:
     assert [*slow(answering, GROUPS[group]())] == []
+
+
+@pytest.mark.parametrize("group", ["pods", "sets judged again"])
+def test_a_policy_that_looks_at_pods_all_over_answers_bad_ones_in_time(group: str) -> None:
+    strictly = Answering(lambda: STRICT, NOTHING, Metrics(PATHS), SystemClock().monotonic)
+    assert [*slow(strictly, GROUPS[group]())] == []
+
+
+def test_every_route_is_asked() -> None:
+    asked = {next(GROUPS[group]()).path for group in (*ROUTED, "no json")}
+    assert asked == {*PATHS}
 
 
 def test_the_groups_have_what_takes_longest_to_read() -> None:
