@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from api import names
 from api.podclique import PodCliqueSpec, PodCliqueStatus
 from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
@@ -44,7 +45,9 @@ async def look(
         if raw.metadata.controller_uid in owners
     }
     makers = {clique.metadata.uid for clique in cliques.values()}
-    pods = (await client.list_pages(PODS, Pod, namespace)).items
+    # A namespace may have tens of thousands; whose each is, its owner tells.
+    mine = f"{names.PART_OF_LABEL}={name}"
+    pods = (await client.list_pages(PODS, Pod, namespace, labels=mine)).items
     if nodes is None:
         nodes = (await client.list_pages(NODES, Node)).items
     return SetSeen(
