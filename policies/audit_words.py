@@ -30,6 +30,7 @@ from policies import (
     answers,
     binding_admission,
     binding_rules,
+    bounds,
     evaluating,
     expression_checks,
     expression_view,
@@ -73,7 +74,8 @@ from policies.cel import expression, functions, grammar, kinds, macros, operator
 from policies.policy import Policy
 
 MODULES: Final[tuple[ModuleType, ...]] = (
-    admission, answers, binding_admission, binding_rules, cliques, durations, evaluating,
+    admission, answers, binding_admission, binding_rules, bounds, cliques, durations,
+    evaluating,
     gang_sizes, managed_admission, marking, membership, names, node_terms, objects, parsing,
     pod_admission, pod_checks, pod_claims, pod_rules, pod_security, podcliqueset,
     podcliqueset_admission, podcliqueset_changes, podcliqueset_defaults, podcliqueset_rules,

@@ -12,7 +12,7 @@ from typing import Final
 
 from api import quantities
 from api.jsons import Json, JsonObject
-from policies import gang_sizes, pod_security, reading
+from policies import bounds, gang_sizes, reading
 from policies.cel.kinds import (
     BOOL,
     INT,
@@ -56,7 +56,7 @@ class PodSeen(dict[str, Json]):
     def all_containers(self) -> list[JsonObject]:
         """Give those of every list."""
         if self._all is None:
-            self._all = [each for key in pod_security.LISTS for each in _objects(self.get(key))]
+            self._all = [each for key in bounds.CONTAINERS for each in _objects(self.get(key))]
         return self._all
 
     def gpus(self) -> int:

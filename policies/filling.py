@@ -31,10 +31,12 @@ def inside(holder: JsonObject, key: str, path: str, patch: Patch, fill: Fill) ->
     return holder if filled is inner else {**holder, key: filled}
 
 
-def each(holder: JsonObject, key: str, path: str, patch: Patch, fill: Fill) -> JsonObject:
+def each(
+    holder: JsonObject, key: str, path: str, patch: Patch, fill: Fill, most: int = MAX_CLIQUES
+) -> JsonObject:
     """Fill in each object in a list, unless there are more than are taken."""
     inner = holder.get(key)
-    if not isinstance(inner, list) or len(inner) > MAX_CLIQUES:
+    if not isinstance(inner, list) or len(inner) > most:
         return holder
     filled: list[Json] = [
         fill(item, f"{path}/{key}/{i}", patch) if isinstance(item, dict) else item

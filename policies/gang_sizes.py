@@ -8,11 +8,10 @@ from typing import Final
 from api import quantities
 from api.jsons import Json, JsonObject
 from api.quantities import BadQuantityError
-from policies import reading
+from policies import bounds, reading
 from policies.podcliqueset_view import Clique, Scaling, SetView
 
 GPU_SUFFIX: Final = "/gpu"
-_MOST_CONTAINERS: Final = 256
 _NOTHING: Final[JsonObject] = {}
 _FEW: Final = {str(count): count for count in range(129)}
 
@@ -69,10 +68,7 @@ def gpus_of(pod: JsonObject) -> int:
 
 def containers(pod: JsonObject, field: str) -> list[JsonObject]:
     """Give the containers of one of a pod's lists of them."""
-    listed = pod.get(field)
-    if not isinstance(listed, list):
-        return []
-    return [each for each in listed[:_MOST_CONTAINERS] if isinstance(each, dict)]
+    return [each for each in bounds.listed(pod, field) if isinstance(each, dict)]
 
 
 def gpus_asked(container: JsonObject) -> int:

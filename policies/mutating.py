@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from api import names
 from api.jsons import Json, JsonObject
-from policies import globs, reading, standing
+from policies import bounds, globs, reading, standing
 from policies.filling import Filled, Patch, each, inside, put, put_within
 from policies.policy import Policy
 from policies.policy_mutations import GivenPort, GivenTopology, Mutation
@@ -136,7 +136,7 @@ def to_pod_spec(
             one = put(one, at, patch, {"ports": [_port(port) for port in ports]})
         return _with_requests(one, requests, at, patch)
 
-    return each(spec, "containers", path, patch, container)
+    return each(spec, "containers", path, patch, container, bounds.MOST["containers"])
 
 
 def _with_requests(one: JsonObject, given: JsonObject, path: str, patch: Patch) -> JsonObject:

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from api.jsons import JsonObject
-from policies import globs, images, pod_security, reading
+from policies import bounds, globs, images, pod_security, reading
 from policies.pod_security_glance import Glance
 from policies.policy_checks import ImageCheck, PodCheck
 from policies.problems import Problem
-
-_MOST = 256
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,12 @@ def look(specs: Sequence[tuple[str, JsonObject]]) -> Pods:
     """Find the images of pods."""
     found: dict[str, Used] = {}
     for _, pod in specs:
-        for field in pod_security.LISTS:
-            listed = pod.get(field)
-            for each in listed[:_MOST] if isinstance(listed, list) else ():
+        for field in bounds.CONTAINERS:
+            for each in bounds.listed(pod, field):
                 written = each.get("image") if isinstance(each, dict) else None
                 if isinstance(written, str) and written not in found:
                     found[written] = _used(written)
-        volumes = pod.get("volumes")
-        for each in volumes[:_MOST] if isinstance(volumes, list) else ():
+        for each in bounds.listed(pod, "volumes"):
             if isinstance(each, dict) and "image" in each:
                 written = reading.text(reading.mapping(each["image"]).get("reference")) or ""
                 if written not in found:
@@ -52,7 +48,7 @@ def look(specs: Sequence[tuple[str, JsonObject]]) -> Pods:
 
 
 def _used(written: str) -> Used:
-    image = images.read(written[: globs.LONGEST])
+    image = images.read(written[: bounds.LONGEST_IMAGE])
     return Used(written, image.tagged, bool(image.digest))
 
 
@@ -87,12 +83,12 @@ def _wrong(wanted: ImageCheck, used: Used) -> Iterator[str]:
 
 
 def _places(path: str, pod: JsonObject) -> Iterator[tuple[str, str]]:
-    for field in pod_security.LISTS:
-        for i, each in enumerate(reading.items(pod.get(field))[:_MOST]):
+    for field in bounds.CONTAINERS:
+        for i, each in enumerate(bounds.listed(pod, field)):
             name = reading.text(reading.mapping(each).get("image"))
             if name:
                 yield f"{path}.{field}[{i}].image", name
-    for i, each in enumerate(reading.items(pod.get("volumes"))[:_MOST]):
+    for i, each in enumerate(bounds.listed(pod, "volumes")):
         source = reading.mapping(reading.mapping(each).get("image"))
         name = reading.text(source.get("reference"))
         if name:

@@ -8,7 +8,7 @@ from typing import Final
 
 from api import names
 from api.cliques import MAX_REPLICAS
-from policies import node_terms, syntax
+from policies import bounds, node_terms, syntax
 from policies.known import Known
 from policies.pod_claims import Claim
 from policies.policy import Policy
@@ -124,13 +124,22 @@ def can_be_pinned(case: Case) -> Iterator[Problem]:
 
     Each matches no node and must stay empty, so that nothing can pin the pod to one.
     """
-    terms = node_terms.of(case.claim.spec)
+    terms = bounds.terms(case.claim.spec)
     if terms and node_terms.say_nothing(terms):
         yield Problem(
-            f"spec.{node_terms.PATH}",
+            f"spec.{bounds.TERMS_PATH}",
             "every term is empty, and an empty term matches no node; say in one which nodes are "
             "meant, or leave the affinity out",
         )
+
+
+def can_be_judged(case: Case) -> Iterator[Problem]:
+    """Refuse pods that hold more than the policy's rules look at.
+
+    A set's pods were judged with their set, and what makes them may have put something in.
+    """
+    if case.claim.is_plain:
+        yield from bounds.overfull("spec", case.claim.spec)
 
 
 def gates_are_a_list(case: Case) -> Iterator[Problem]:
@@ -184,6 +193,7 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(counts_are_positive),
     Rule(waits_for_its_node),
     Rule(can_be_pinned),
+    Rule(can_be_judged),
     Rule(gates_are_a_list),
     Rule(topology_is_known),
 )

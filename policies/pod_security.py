@@ -4,15 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 from api.jsons import JsonObject
-from policies import reading
+from policies import bounds, reading
 from policies.problems import Problem
 
 Level = Literal["baseline", "restricted"]
 Part = tuple[str, JsonObject]
 Check = Callable[[str, JsonObject], Iterator[Problem]]
 
-LISTS: Final = ("initContainers", "containers", "ephemeralContainers")
-_MOST: Final = 256
 _ADDABLE: Final = frozenset(
     (
         *("AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD"),
@@ -58,8 +56,8 @@ def check(level: Level, path: str, pod: JsonObject) -> Iterator[Problem]:
 
 
 def _containers(path: str, pod: JsonObject) -> Iterator[Part]:
-    for field in LISTS:
-        for i, each in enumerate(reading.items(pod.get(field))[:_MOST]):
+    for field in bounds.CONTAINERS:
+        for i, each in enumerate(bounds.listed(pod, field)):
             yield f"{path}.{field}[{i}]", reading.mapping(each)
 
 
@@ -95,15 +93,15 @@ def no_privileges(path: str, pod: JsonObject) -> Iterator[Problem]:
 def no_added_capabilities(path: str, pod: JsonObject) -> Iterator[Problem]:
     """Refuse capabilities beyond those that container runtimes give."""
     for where, context in _contexts(path, pod):
-        added = reading.items(reading.mapping(context.get("capabilities")).get("add"))
-        for i, name in enumerate(added[:_MOST]):
+        added = bounds.listed(reading.mapping(context.get("capabilities")), "add")
+        for i, name in enumerate(added):
             if name not in _ADDABLE:
                 yield Problem(f"{where}.capabilities.add[{i}]", f"{name!r} must not be added")
 
 
 def no_host_paths(path: str, pod: JsonObject) -> Iterator[Problem]:
     """Refuse volumes that are directories of the node."""
-    for i, each in enumerate(reading.items(pod.get("volumes"))[:_MOST]):
+    for i, each in enumerate(bounds.listed(pod, "volumes")):
         if "hostPath" in reading.mapping(each):
             yield Problem(f"{path}.volumes[{i}].hostPath", "must be left out")
 
@@ -111,7 +109,7 @@ def no_host_paths(path: str, pod: JsonObject) -> Iterator[Problem]:
 def no_host_ports(path: str, pod: JsonObject) -> Iterator[Problem]:
     """Refuse ports of the node."""
     for where, container in _containers(path, pod):
-        for i, each in enumerate(reading.items(container.get("ports"))[:_MOST]):
+        for i, each in enumerate(bounds.listed(container, "ports")):
             if reading.mapping(each).get("hostPort"):
                 yield Problem(f"{where}.ports[{i}].hostPort", "must be left out")
 
@@ -135,7 +133,7 @@ def profiles_are_kept(path: str, pod: JsonObject) -> Iterator[Problem]:
 def sysctls_are_safe(path: str, pod: JsonObject) -> Iterator[Problem]:
     """Refuse settings of the kernel that reach beyond the pod."""
     context = reading.mapping(pod.get("securityContext"))
-    for i, each in enumerate(reading.items(context.get("sysctls"))[:_MOST]):
+    for i, each in enumerate(bounds.listed(context, "sysctls")):
         name = reading.mapping(each).get("name")
         if name not in _SYSCTLS:
             yield Problem(f"{path}.securityContext.sysctls[{i}].name", f"{name!r} is not safe")
@@ -143,7 +141,7 @@ def sysctls_are_safe(path: str, pod: JsonObject) -> Iterator[Problem]:
 
 def volumes_are_plain(path: str, pod: JsonObject) -> Iterator[Problem]:
     """Take only volumes that no driver inside the kubelet mounts."""
-    for i, each in enumerate(reading.items(pod.get("volumes"))[:_MOST]):
+    for i, each in enumerate(bounds.listed(pod, "volumes")):
         for kind in sorted(reading.mapping(each).keys() - _VOLUMES - {"name", "hostPath"}):
             yield Problem(f"{path}.volumes[{i}].{kind}", "is no volume of the restricted kind")
 
@@ -156,9 +154,9 @@ def nothing_is_gained(path: str, pod: JsonObject) -> Iterator[Problem]:
         if context.get("allowPrivilegeEscalation") is not False:
             yield Problem(f"{where}.allowPrivilegeEscalation", "must be false")
         capabilities = reading.mapping(context.get("capabilities"))
-        if "ALL" not in reading.items(capabilities.get("drop")):
+        if "ALL" not in bounds.listed(capabilities, "drop"):
             yield Problem(f"{where}.capabilities.drop", "must hold ALL")
-        for i, name in enumerate(reading.items(capabilities.get("add"))[:_MOST]):
+        for i, name in enumerate(bounds.listed(capabilities, "add")):
             if name in _ADDABLE and name != "NET_BIND_SERVICE":
                 yield Problem(f"{where}.capabilities.add[{i}]", f"{name!r} must not be added")
 

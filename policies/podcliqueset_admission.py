@@ -1,5 +1,6 @@
 """A PodCliqueSet that is created or changed: its defaults filled in, and held against the rules."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +29,7 @@ from policies.policy import Policy
 from policies.problems import Problem
 
 KIND: Final = "PodCliqueSet"
+OVERFULL: Final = "pods-can-be-judged"
 
 
 def judge(policy: Policy, known: Known, request: Request) -> Answer:
@@ -59,7 +61,7 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
         same = moved.get("spec") == filled.object.get("spec")
         asking = request if same else replace(request, user=User())
         broken = evaluating.enforced(findings_of(moved, its, asking))
-        return [*_problems(moved, its), *broken]
+        return [*_still_there(_problems(moved, its), its, case), *broken]
 
     findings = findings_of(filled.object, case, request)
     answer = ratchet.answered(
@@ -107,6 +109,16 @@ def _problems(raw: JsonObject, case: Case) -> list[Problem]:
         parsing.misfits(raw, PodCliqueSetSpec),
         rules.found(rulebook.SET_RULES, case),
     )
+
+
+def _still_there(found: Sequence[Problem], old: Case, new: Case) -> list[Problem]:
+    """Leave out what old pods held too much of, unless they are as they were.
+
+    Of a pod that is changed nobody could tell whether it is in what no rule looks at.
+    """
+    cliques = zip(old.set.cliques, new.set.cliques, strict=False)
+    same = tuple(f"{was.pod_path}." for was, now in cliques if was.pod == now.pod)
+    return [each for each in found if each.rule != OVERFULL or each.path.startswith(same)]
 
 
 def _warnings(case: Case) -> tuple[str, ...]:

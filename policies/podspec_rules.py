@@ -5,7 +5,7 @@ from itertools import islice
 from typing import Final
 
 from api.jsons import Json
-from policies import membership, node_terms, podspec_shapes, reading, syntax
+from policies import bounds, membership, node_terms, podspec_shapes, reading, syntax
 from policies.podcliqueset_case import Case
 from policies.podcliqueset_view import Clique
 from policies.problems import Problem, choice
@@ -15,10 +15,14 @@ RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 CONTAINER_LISTS: Final = ("initContainers", "containers")
 # More than are taken, so that those that are too many cost little.
 MOST_KEYS: Final = 256
-# Nobody writes more containers; what comes after is not looked at.
-MOST_LOOKED_AT: Final = 1_024
 # The API server's own bound on the annotations of one object.
 MOST_ANNOTATION_BYTES: Final = 256 * 1024
+
+
+def pods_can_be_judged(case: Case) -> Iterator[Problem]:
+    """Refuse pods that hold more than the rules look at: it could be anything."""
+    for clique in case.set.cliques:
+        yield from bounds.overfull(clique.pod_path, clique.pod)
 
 
 def pods_have_containers(case: Case) -> Iterator[Problem]:
@@ -56,10 +60,10 @@ def pods_can_be_pinned(case: Case) -> Iterator[Problem]:
                 "a pod that waits for its gang cannot be on a node already; "
                 "leave nodeName out and use nodeSelector or affinity",
             )
-        terms = node_terms.of(clique.pod)
+        terms = bounds.terms(clique.pod)
         if terms is not None and node_terms.say_nothing(terms):
             yield Problem(
-                f"{clique.pod_path}.{node_terms.PATH}",
+                f"{clique.pod_path}.{bounds.TERMS_PATH}",
                 "only holds empty terms, which no node matches; say something in one of them, or "
                 "leave the node affinity out",
             )
@@ -118,9 +122,9 @@ def variables_are_named(case: Case) -> Iterator[Problem]:
     """Refuse environment variables of no name, a bad one, or that of another."""
     for clique in case.set.cliques:
         for which in CONTAINER_LISTS:
-            for k, container in enumerate(reading.items(clique.pod.get(which))[:MOST_LOOKED_AT]):
-                variables = reading.mapping(container).get("env")
-                if isinstance(variables, list) and variables:
+            for k, container in enumerate(bounds.listed(clique.pod, which)):
+                variables = bounds.listed(reading.mapping(container), "env")
+                if variables:
                     yield from _variables(f"{clique.pod_path}.{which}[{k}].env", variables)
 
 
@@ -166,6 +170,7 @@ def membership_is_not_claimed(case: Case) -> Iterator[Problem]:
 
 
 RULES: Final[tuple[Rule[Case], ...]] = (
+    Rule(pods_can_be_judged),
     Rule(pods_have_containers),
     Rule(pods_start_without_visitors),
     Rule(pods_have_their_shape),

@@ -6,17 +6,14 @@ here is told together with everything else that is wrong.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 
 from api.jsons import Json, JsonObject
+from policies import bounds
 from policies.problems import Problem
-
-# Of longer lists only so many are looked at: the definitions look at all.
-MOST_LOOKED_AT: Final = 256
 
 _WORDS: Final[Mapping[type, str]] = MappingProxyType(
     {
@@ -126,11 +123,11 @@ def misfits(path: str, value: JsonObject, shape: Shape) -> Iterator[Problem]:
         if not _fits(inner, kind):
             yield Problem(f"{path}.{name}", _WORDS[kind])
         elif name in items and isinstance(inner, list):
-            yield from _inside(f"{path}.{name}", inner, items[name])
+            yield from _inside(f"{path}.{name}", bounds.listed(value, name), items[name])
 
 
 def _inside(path: str, items: list[Json], shape: Shape) -> Iterator[Problem]:
-    for i, item in enumerate(islice(items, MOST_LOOKED_AT)):
+    for i, item in enumerate(items):
         if not isinstance(item, dict):
             yield Problem(f"{path}[{i}]", "must be an object")
         else:

@@ -233,6 +233,6 @@ def test_the_built_in_policy_takes_the_schedulers_that_grove_manifests_name() ->
     assert not BUILT_IN.ours("volcano")
 
 
-def test_what_nobody_writes_is_left_to_the_api_server() -> None:
+def test_more_terms_than_are_looked_at_are_refused() -> None:
     # Looking at each of these would keep other pods waiting.
-    assert isinstance(judged(pod(PLAIN, affinity(*({} for _ in range(2_000))))), Allow)
+    assert isinstance(judged(pod(PLAIN, affinity(*({} for _ in range(2_000))))), Refuse)

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from api.jsons import Json, JsonObject
-from policies import pod_security
+from policies import bounds, pod_security
 from policies.pod_security import Level
 
 HARDENED: Final[JsonObject] = {
@@ -119,7 +119,7 @@ def test_what_is_said_for_the_whole_pod_holds_for_its_containers() -> None:
 
 def test_all_lists_of_containers_are_looked_at() -> None:
     bad: JsonObject = {"name": "x", "securityContext": {"privileged": True}}
-    spec: JsonObject = {field: [bad] for field in pod_security.LISTS}
+    spec: JsonObject = {field: [bad] for field in bounds.CONTAINERS}
     assert len(broken("baseline", spec)) == 3
 
 

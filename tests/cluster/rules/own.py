@@ -20,7 +20,7 @@ from tests.support.edits import edited
 ROWS: Final = (
     "own.full-names", "own.pods-in-all", "own.containers", "own.shape", "own.node-terms",
     "own.room", "own.membership", "own.visitors", "own.update-budget", "own.namesakes",
-    "own.waiter", "own.services",
+    "own.waiter", "own.services", "own.bounds",
 )  # fmt: skip
 # It says something, and refuses nothing.
 WARNING: Final = ("own.room", "own.services")
@@ -36,6 +36,10 @@ _BUDGET: Final = "spec.updateStrategy.rollingUpdate"
 def _needing(gpus: int) -> Json:
     resources: JsonObject = {"limits": {"nvidia.com/gpu": gpus}}
     return [container(resources=resources)]
+
+
+def _volumes(count: int) -> Json:
+    return [{"name": f"v{i}", "emptyDir": {}} for i in range(count)]
 
 
 LARGEST: Final = edited(PLAIN, {f"{_POD}.containers": _needing(GPUS_OF_NO_NODE)})
@@ -114,6 +118,10 @@ CASES: Final[tuple[Case, ...]] = (
             {f"{_POD}.containers": [container("grove-initc")],
              f"{TEMPLATE}.cliqueStartupType": "CliqueStartupTypeInOrder"},
             refused(f"{_POD}.containers[0].name", "choose another")),
+    created("own.bounds", "as many volumes as rules look at", {f"{_POD}.volumes": _volumes(256)},
+            Stored()),
+    created("own.bounds", "more volumes than rules look at", {f"{_POD}.volumes": _volumes(257)},
+            refused(f"{_POD}.volumes", "holds too much")),
     created("own.services", "a name that services may have", {"metadata.name": "b7"}, Stored()),
     created("own.services", "a name that older services may not have",
             {"metadata.name": "7b"}, Stored(warnings=("1.36",))),
