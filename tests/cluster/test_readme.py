@@ -55,6 +55,6 @@ async def test_a_stranger_learns_why_a_gang_waits(
     path = os.pathsep.join([os.environ["PATH"], str(installed.lab.binaries["kubectl"].parent)])
     desk = walking.Desk({**os.environ, "PATH": path, "COLUMNS": "100"}, tmp_path, tmp_path)
     shown = walking.walk(here(cluster.namespace, own), desk, print)
-    told = shown["kubectl penstock explain wide-0"]
+    told = " ".join(shown["kubectl penstock explain wide-0"].split())
     assert re.search(r"272 needed, \d+ free, \d+ short", told)
     assert re.search(r"add \d+ nodes? like node-", told)
