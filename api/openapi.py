@@ -41,6 +41,9 @@ _LEAVES: Final[Mapping[str, JsonObject]] = MappingProxyType(
         "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
     }
 )
+# Kubernetes bounds nothing inside of a pod but the whole; what rules look at has bounds of its own.
+MOST_ITEMS: Final = 4096
+LONGEST_TEXT: Final = 1 << 20
 _KEPT: Final = ("type", "format", "enum", "required", "x-kubernetes-map-type")
 
 
@@ -89,8 +92,12 @@ class _Extraction:
             }
         if isinstance(values, dict):
             kept["additionalProperties"] = self.node(values)
+            kept["maxProperties"] = MOST_ITEMS
         if isinstance(items, dict):
             kept |= self._list(node, items)
+            kept["maxItems"] = MOST_ITEMS
+        if kept.get("type") == "string" and "enum" not in kept:
+            kept["maxLength"] = LONGEST_TEXT
         if kept.get("type") == "object" and not {"properties", "additionalProperties"} & set(kept):
             # Somebody else's words, such as a driver's parameters.
             kept["x-kubernetes-preserve-unknown-fields"] = True

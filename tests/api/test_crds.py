@@ -48,6 +48,9 @@ def nodes_of(schema: Json) -> Iterator[JsonObject]:
         children = list(properties.values()) if isinstance(properties, dict) else []
         for child in [*children, schema.get("items"), schema.get("additionalProperties")]:
             yield from nodes_of(child)
+    elif isinstance(schema, list):
+        for each in schema:
+            yield from nodes_of(each)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
@@ -62,6 +65,19 @@ def test_every_schema_is_structural_and_bounded(kind: Kind) -> None:
                 assert {"maxLength", "enum"} & node.keys(), node
             if "additionalProperties" in node:
                 assert "maxProperties" in node, node
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
+def test_kubernetes_own_types_are_bounded_as_well(kind: Kind) -> None:
+    (version,) = cast(
+        "list[JsonObject]", cast("JsonObject", definition_of(kind)["spec"])["versions"]
+    )
+    schema = cast("JsonObject", cast("JsonObject", version["schema"])["openAPIV3Schema"])
+    properties = cast("JsonObject", schema["properties"])
+    for node in nodes_of([properties["spec"], properties.get("status")]):
+        assert node.get("type") != "array" or "maxItems" in node, node
+        assert node.get("type") != "string" or {"maxLength", "enum"} & node.keys(), node
+        assert "additionalProperties" not in node or "maxProperties" in node, node
 
 
 def properties_of(schema: JsonObject, path: str) -> Iterator[tuple[str, JsonObject]]:

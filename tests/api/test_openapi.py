@@ -34,6 +34,9 @@ def document(properties: JsonObject, **more: Json) -> JsonObject:
     return {"components": {"schemas": schemas | more}}
 
 
+TEXT: JsonObject = {"type": "string", "maxLength": openapi.LONGEST_TEXT}
+
+
 def pod(properties: JsonObject, **more: Json) -> JsonObject:
     """What becomes of a pod's fields."""
     schema = openapi.extract([document(properties, **more)])["PodSpec"]
@@ -47,7 +50,16 @@ def test_what_a_field_refers_to_takes_its_place_and_its_empty_default_goes() -> 
         "properties": {"name": {"type": "string", "default": ""}},
     }
     assert pod({"inner": field}, Inner=inner) == {
-        "inner": {"type": "object", "properties": {"name": {"type": "string"}}}
+        "inner": {"type": "object", "properties": {"name": TEXT}}
+    }
+
+
+def test_a_map_is_bounded_as_well() -> None:
+    labels: JsonObject = {"type": "object", "additionalProperties": {"type": "string"}}
+    assert pod({"labels": labels})["labels"] == {
+        "type": "object",
+        "additionalProperties": TEXT,
+        "maxProperties": openapi.MOST_ITEMS,
     }
 
 
@@ -85,6 +97,7 @@ def test_a_key_of_a_list_that_may_be_left_out_keeps_its_default() -> None:
     found = ports("number", "protocol", required=("number",))
     assert found["ports"] == {
         "type": "array",
+        "maxItems": openapi.MOST_ITEMS,
         "x-kubernetes-list-type": "map",
         "x-kubernetes-list-map-keys": ["number", "protocol"],
         "items": {
@@ -92,7 +105,7 @@ def test_a_key_of_a_list_that_may_be_left_out_keeps_its_default() -> None:
             "required": ["number"],
             "properties": {
                 "number": {"type": "integer", "format": "int32"},
-                "protocol": {"type": "string", "default": "TCP"},
+                "protocol": {**TEXT, "default": "TCP"},
             },
         },
     }
@@ -100,7 +113,7 @@ def test_a_key_of_a_list_that_may_be_left_out_keeps_its_default() -> None:
 
 def test_a_default_that_no_key_needs_goes() -> None:
     element = cast("JsonObject", cast("JsonObject", ports("number")["ports"])["items"])
-    assert cast("JsonObject", element["properties"])["protocol"] == {"type": "string"}
+    assert cast("JsonObject", element["properties"])["protocol"] == TEXT
 
 
 @pytest.mark.parametrize(
@@ -130,9 +143,7 @@ def test_the_metadata_of_a_template_takes_the_null_that_clients_write() -> None:
     }
     assert pod({"metadata": reference(META)}, **{META: meta})["metadata"] == {
         "type": "object",
-        "properties": {
-            "creationTimestamp": {"type": "string", "format": "date-time", "nullable": True}
-        },
+        "properties": {"creationTimestamp": {**TEXT, "format": "date-time", "nullable": True}},
     }
 
 
