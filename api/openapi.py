@@ -43,7 +43,7 @@ _LEAVES: Final[Mapping[str, JsonObject]] = MappingProxyType(
 )
 # Kubernetes bounds nothing inside of a pod but the whole; what rules look at has bounds of its own.
 MOST_ITEMS: Final = 4096
-LONGEST_TEXT: Final = 1 << 20
+LONGEST_TEXT: Final = 1 << 21  # more than can be stored
 _KEPT: Final = ("type", "format", "enum", "required", "x-kubernetes-map-type")
 
 
