@@ -133,6 +133,17 @@ def test_the_environment_is_one_of_the_interpreter_in_the_image() -> None:
     assert made["opt/penstock/bin/python"] == Link(f"/usr/local/bin/python{penstock.PYTHON}")
 
 
+def test_nothing_of_the_commands_of_this_machine_stays(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "flask").write_text("#!/somewhere/python\n")
+    record = tmp_path / "flask-3.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("../../bin/flask,sha256=abc,223\nflask/app.py,sha256=def,7\n")
+    penstock.without_commands(tmp_path)
+    assert not (tmp_path / "bin").exists()
+    assert record.read_text() == "flask/app.py,sha256=def,7\n"
+
+
 def test_only_the_newest_archives_are_kept(tmp_path: Path) -> None:
     for age in range(penstock.KEPT + 2):
         archive = tmp_path / f"penstock-{age}.tar"

@@ -32,6 +32,9 @@ PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 SEEDLESS: Final = {"PYTHONHASHSEED": "0"}
 """What is compiled is then the same each time."""
 
+RECIPE: Final = b"2"
+"""Changes when what is kept in caches would be made in another way."""
+
 KEPT: Final = 5
 """How many archives stay in the cache."""
 
@@ -63,7 +66,8 @@ async def make(root: Path, cache: Cache, run: Run, reporter: Reporter) -> Made:
     lock = root / "requirements.txt"
     if not lock.is_file():
         raise LabError(f"{lock} is missing: an image is made from a checkout only")
-    pinned = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
+    ingredients = lock.read_bytes() + sys.version.encode() + RECIPE
+    pinned = hashlib.sha256(ingredients).hexdigest()[:16]
     kept = cache.root / "images" / pinned
     async with reporter.step("Making Penstock's image", None if kept.is_dir() else 40):
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -153,9 +157,20 @@ async def _foundation(place: Path, lock: Path, run: Run) -> None:
     install = ("-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check")
     pinned = ("--require-hashes", "--only-binary=:all:", "--target", str(packages))
     await _python(run, *install, *pinned, "--requirement", str(lock))
-    shutil.rmtree(packages / "bin", ignore_errors=True)  # commands that begin with this machine's
+    without_commands(packages)
     await _compiled(library, f"{layout.INTERPRETER}/lib/python{PYTHON}", run)
     await _compiled(packages, layout.site_packages(PYTHON), run)
+
+
+def without_commands(packages: Path) -> None:
+    """Take out the commands that pip made, and what it noted of them.
+
+    They begin with the path of the interpreter here, and so would tell one checkout from another.
+    """
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    for record in packages.glob("*.dist-info/RECORD"):
+        lines = record.read_text().splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if not line.startswith("../../bin/")))
 
 
 async def _ours(root: Path, folder: Path, run: Run) -> dict[str, Entry]:
