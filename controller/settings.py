@@ -70,14 +70,8 @@ def parser(program: str, about: str, example: str) -> argparse.ArgumentParser:
         help="serve /metrics there over plain HTTP; port 0 takes a free one (default: nowhere)",
     )
     made.add_argument("--log-level", choices=_LEVELS, default="info")
-    made.add_argument(
-        logs.FLAG, choices=logs.FORMATS, default="text",
-        help="for people, or one JSON object a line (default: text)",
-    )  # fmt: skip
-    made.add_argument(
-        tracing.FLAG, type=_url, default=None, metavar="URL",
-        help="send traces there by OTLP over HTTP (default: nowhere)",
-    )  # fmt: skip
+    logs.add(made)
+    tracing.add(made)
     features.add(made)
     return made
 
@@ -123,13 +117,6 @@ def _address(text: str) -> Address:
     if not name or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT, as in 127.0.0.1:9090")
     return Address(host(name.removeprefix("[").removesuffix("]")), int(port))
-
-
-def _url(text: str) -> str:
-    try:
-        return tracing.endpoint(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _seconds(text: str) -> float:

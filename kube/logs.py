@@ -4,6 +4,7 @@ What an event is about is known to whoever took a key up, and not to all who wri
 down: it is kept beside the task or thread, and `about` says it once.
 """
 
+import argparse
 import json
 import logging
 import sys
@@ -100,6 +101,14 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             line["stack"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False)
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says how the log is written."""
+    parser.add_argument(
+        FLAG, choices=FORMATS, default="text",
+        help="for people, or one JSON object a line (default: text)",
+    )  # fmt: skip
 
 
 def last_words(form: str, program: str, line: str) -> None:

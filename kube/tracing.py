@@ -4,6 +4,7 @@ Nothing travels between them: the trace's number is the set's UID, and a span's 
 the set, the step and the gang. So each process can name the span before its own.
 """
 
+import argparse
 import hashlib
 import importlib
 from collections.abc import Callable, Mapping
@@ -84,6 +85,21 @@ class Exporter(Protocol):
     def close(self) -> None:
         """Send what is left, for a few seconds at most."""
         ...
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the flag that says where traces go."""
+    parser.add_argument(
+        FLAG, type=_url, default=None, metavar="URL",
+        help="send traces there by OTLP over HTTP (default: nowhere)",
+    )  # fmt: skip
+
+
+def _url(text: str) -> str:
+    try:
+        return endpoint(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def endpoint(text: str) -> str:

@@ -137,21 +137,8 @@ def _add_serving(parser: argparse.ArgumentParser) -> None:
         "(default: nowhere else)",
     )
     parser.add_argument("--log-level", choices=LEVELS, default="info", help="(%(default)s)")
-    parser.add_argument(
-        logs.FLAG, choices=logs.FORMATS, default="text",
-        help="for people, or one JSON object a line (%(default)s)",
-    )  # fmt: skip
-    parser.add_argument(
-        tracing.FLAG, type=_url, default=None, metavar="URL",
-        help="send traces there by OTLP over HTTP (default: nowhere)",
-    )  # fmt: skip
-
-
-def _url(text: str) -> str:
-    try:
-        return tracing.endpoint(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    logs.add(parser)
+    tracing.add(parser)
 
 
 def _add_tls(parser: argparse.ArgumentParser) -> None:

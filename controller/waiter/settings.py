@@ -70,10 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME:COUNT",
         help="a PodClique by its full name, and how many of its pods must be up; may be repeated",
     )
-    made.add_argument(
-        logs.FLAG, choices=logs.FORMATS, default="text",
-        help="for people, or one JSON object a line (default: text)",
-    )  # fmt: skip
+    logs.add(made)
     made.add_argument(
         "--pod-info",
         type=Path,

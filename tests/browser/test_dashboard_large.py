@@ -12,12 +12,11 @@ import pytest
 from kube.clock import SystemClock
 from kube.resources import NODES, PODS
 from penstock.dashboard.choices import Choices
-from penstock.dashboard.refusals import LogFile, NoLogError
 from penstock.dashboard.running import Sources, served
-from policies.policy import BUILT_IN, Policy
 from tests.browser.conftest import Looking
 from tests.support import pretendcluster
 from tests.support.chromium import Chromium, Page
+from tests.support.dashboards import NoLog, built_in
 from tests.support.pretendcluster import PretendCluster
 
 pytestmark = pytest.mark.browser
@@ -101,24 +100,10 @@ class Life:
         self.cluster.put(NODES, {**there, "spec": {"unschedulable": cordoned}})
 
 
-class NoLog:
-    every = 60.0
-
-    async def files(self) -> Sequence[LogFile]:
-        raise NoLogError("there is no log")
-
-    async def text(self, file: LogFile) -> bytes:
-        raise NoLogError(f"there is no {file.name}")
-
-
-async def no_policy() -> Policy:
-    return BUILT_IN
-
-
 @pytest.fixture
 async def large(browser: Chromium) -> AsyncIterator[tuple[Looking, Life]]:
     life = Life.begin()
-    sources = Sources(life.cluster, no_policy, NoLog())
+    sources = Sources(life.cluster, built_in, NoLog())
     async with served(sources, Choices()) as found, browser.page() as page:
         await page.before(OBSERVE)
         yield Looking(page, found.address.url), life

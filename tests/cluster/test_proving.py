@@ -5,8 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +26,7 @@ from penstock import proving
 from penstock.lab import kubeconfigs, tokens
 from penstock.lab.account import ApiCluster
 from penstock.proving import OPEN, Opening, ServedDoors
-from tests.support.installed import Installed
+from tests.support.installed import Installed, away
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -78,18 +77,6 @@ def prove(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run(
         command(kubeconfig, *arguments), capture_output=True, text=True, check=False, timeout=120
     )
-
-
-@contextmanager
-def away(installed: Installed, *parts: str) -> Iterator[None]:
-    """Have parts of Penstock stopped meanwhile."""
-    for part in parts:
-        installed.installation.stop_component(part)
-    try:
-        yield
-    finally:
-        for part in parts:
-            installed.installation.start_component(part)
 
 
 async def test_an_installation_is_closed_when_it_returns(

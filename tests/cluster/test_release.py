@@ -3,8 +3,6 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ import pytest
 from api import exits, names
 from api.streams import Pod
 from controller.gangs import freeing
-from tests.support.installed import Installed
+from tests.support.installed import Installed, away
 from tests.support.living import Cluster, Kubectl, engine_set
 from tests.support.tenants import ADMIN, Estate
 
@@ -25,18 +23,6 @@ def release(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[st
         [*command, *arguments], capture_output=True, text=True, check=False, timeout=120,
         env={**os.environ, "COLUMNS": "200"},
     )  # fmt: skip
-
-
-@contextmanager
-def away(installed: Installed, *parts: str) -> Iterator[None]:
-    """Have parts of Penstock stopped meanwhile."""
-    for part in parts:
-        installed.installation.stop_component(part)
-    try:
-        yield
-    finally:
-        for part in parts:
-            installed.installation.start_component(part)
 
 
 async def test_what_is_released_is_bound_by_kube_scheduler_and_nothing_before(

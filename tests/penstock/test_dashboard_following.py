@@ -1,6 +1,6 @@
 """The dashboard put together, over a cluster in memory: read once, then followed by watches."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import datetime
 
 import aiohttp
@@ -17,31 +17,16 @@ from penstock.dashboard import happenings, timeline
 from penstock.dashboard.choices import Choices
 from penstock.dashboard.following import is_cut_off
 from penstock.dashboard.happenings import Happening
-from penstock.dashboard.refusals import LogFile, NoLogError
 from penstock.dashboard.running import Served, Sources, served
 from penstock.dashboard.view import GangRow
 from penstock.ending import AskedWronglyError
-from policies.policy import BUILT_IN, Policy
 from tests.penstock.test_dashboard_serving import Watcher
 from tests.support import pretendcluster
+from tests.support.dashboards import NoLog, built_in
 from tests.support.pretendcluster import KINDS, PretendCluster
 from tests.support.scenes import Stage, gang
 
 SAID = "2026-01-02T03:00:07.250000Z"
-
-
-class NoLog:
-    every = 60.0
-
-    async def files(self) -> Sequence[LogFile]:
-        raise NoLogError("there is no log")
-
-    async def text(self, file: LogFile) -> bytes:
-        raise NoLogError(f"there is no {file.name}")
-
-
-async def built_in() -> Policy:
-    return BUILT_IN
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +46,18 @@ class Installed:
         """Speak to the API server as the person, who may do everything."""
         async with _client(self.lab.kubeconfig, "test") as client:
             yield client
+
+
+@contextmanager
+def away(installed: Installed, *parts: str) -> Iterator[None]:
+    """Have parts of Penstock stopped meanwhile."""
+    for part in parts:
+        installed.installation.stop_component(part)
+    try:
+        yield
+    finally:
+        for part in parts:
+            installed.installation.start_component(part)
 
 
 def _client(kubeconfig: Path, component: str) -> Client:
