@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 _UNITS: Final = {
@@ -26,6 +27,8 @@ class BadDurationError(ValueError):
     """The text is not a duration."""
 
 
+# The same few are in all sets of a cluster, and none that can be read is long.
+@lru_cache(maxsize=1024)
 def nanoseconds(text: str) -> int:
     """Read a duration; BadDurationError names what was written."""
     if len(text) > _LONGEST or not _FORM.fullmatch(text):

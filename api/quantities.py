@@ -8,6 +8,8 @@ from typing import Final
 
 CPU: Final = "cpu"
 PODS: Final = "pods"
+_BYTES: Final = frozenset({"memory", "storage", "ephemeral-storage"})
+_HUGE_PAGES: Final = "hugepages-"
 
 # As good as endless, and small enough that sums over a node's pods stay within 64 bits.
 MOST: Final = 2**50
@@ -122,11 +124,16 @@ def larger(left: Amounts, right: Amounts) -> dict[str, int]:
 
 
 def text(resource: str, amount: int) -> str:
-    """Write an amount the way people read it: `16`, `500m`, `64Gi`."""
+    """Write an amount the way people read it: `16`, `500m`, `64Gi`; what is counted, in full."""
     if resource == CPU:
         return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
-    for suffix in ("Ti", "Gi", "Mi", "Ki"):
+    for suffix in ("Ti", "Gi", "Mi", "Ki") if _in_bytes(resource) else ():
         factor = int(_FACTORS[suffix])
         if amount and amount % factor == 0:
             return f"{amount // factor}{suffix}"
     return str(amount)
+
+
+def _in_bytes(resource: str) -> bool:
+    """Tell bytes from pods and devices, of which a thousand and twenty-four are no `1Ki`."""
+    return resource in _BYTES or resource.startswith(_HUGE_PAGES)

@@ -1,7 +1,7 @@
 """A request that changes an object, and what it takes to judge one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
@@ -47,6 +47,9 @@ class Request:
     user: User = User()
     dry_run: bool = False
     now: datetime | None = None
+    is_from_json: bool = field(default=False, compare=False)
+    """Whether its objects were read from JSON and nest no deeper than ours: then they can be
+    written as JSON again."""
 
 
 Judge = Callable[[Policy, Known, Request], Answer]

@@ -2,13 +2,20 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
-Sort = tuple[str, str, str]
-"""Namespace, user and rules."""
+
+class Sort(NamedTuple):
+    """What makes requests alike. Dry runs are counted by themselves."""
+
+    namespace: str
+    user: str
+    rules: str
+    dry_run: bool = False
+
 
 MOST_SORTS: Final = 4096
-REST: Final[Sort] = ("*", "*", "*")
+REST: Final = Sort("*", "*", "*")
 """Stands for all sorts there is no room to remember."""
 
 

@@ -18,6 +18,8 @@ from policies.evaluating import Subject
 from policies.known import Known
 from policies.policy import Policy
 
+DRY_RUN: Final = "dry-run"
+
 _STAND_IN: Final = r"redacted-\2"
 _STOOD_IN: Final = "redacted-"
 
@@ -47,6 +49,8 @@ class Wanted:
     name: str = ""
     since: str = ""
     """A timestamp as records have it: these sort as text."""
+    dry_run: bool | None = None
+    """Dry runs alone, or all but these."""
 
     def takes(self, record: Record) -> bool:
         """Tell whether a record is among them."""
@@ -56,6 +60,7 @@ class Wanted:
             and self.decision in ("", record.decision)
             and self.name in ("", record.name, record.generate_name)
             and self.since <= record.ts
+            and self.dry_run in (None, record.dry_run)
             and (not self.rule or any(each.rule == self.rule for each in record.violations))
         )
 
@@ -71,7 +76,10 @@ def entries(segments: Iterable[Segment]) -> Iterator[Entry]:
 
 @dataclass(frozen=True)
 class Top:
-    """How often each rule was broken, by whom, and where; and how much of it has no record."""
+    """How often each rule was broken, by whom, and where; and how much of it has no record.
+
+    Of a dry run nothing would have been stored, so that it is only counted as such.
+    """
 
     rules: Counter[str] = field(default_factory=Counter)
     namespaces: Counter[str] = field(default_factory=Counter)
@@ -88,6 +96,8 @@ def top(segments: Iterable[Segment], wanted: Wanted) -> Top:
             match line.said if line else None:
                 case Record() as record if wanted.takes(record):
                     _count(found, record)
+                case Summary(dry_run=True) as summary if _takes(wanted, summary):
+                    found.decisions[DRY_RUN] += summary.suppressed
                 case Summary() as summary if _takes(wanted, summary):
                     _add(
                         found,
@@ -114,6 +124,9 @@ def _takes(wanted: Wanted, summary: Summary) -> bool:
 
 def _count(found: Top, record: Record) -> None:
     weight = 1 + record.suppressed
+    if record.dry_run:
+        found.decisions[DRY_RUN] += weight
+        return
     rules = dict.fromkeys(each.rule for each in record.violations)
     _add(found, rules, record.ns, record.user.name, weight)
     found.decisions[record.decision] += weight

@@ -145,6 +145,7 @@ class Summary(
     ns: str = ""
     user: str = ""
     rules: str = ""
+    dry_run: bool = False
 
 
 class Opened(

@@ -221,9 +221,11 @@ def _texts_of(module: ModuleType) -> Iterator[str]:
     for name, each in vars(module).items():
         if name.startswith("__"):
             continue
-        if isinstance(each, FunctionType) and each.__module__ == module.__name__:
-            yield each.__name__
-            yield from _texts_in_code(each.__code__)
+        # What is kept in mind of a function's answers is wrapped around it.
+        made = getattr(each, "__wrapped__", each)
+        if isinstance(made, FunctionType) and made.__module__ == module.__name__:
+            yield made.__name__
+            yield from _texts_in_code(made.__code__)
         elif isinstance(each, type) and each.__module__ == module.__name__:
             yield from _texts_of_type(each)
         elif not isinstance(each, ModuleType | type) and not callable(each):

@@ -15,8 +15,8 @@ from policies.problems import Problem
 
 CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
 TERMS: Final = "nodeSelectorTerms"
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-TERMS_PATH: Final = f"affinity.nodeAffinity.{_REQUIRED}.{TERMS}"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+TERMS_PATH: Final = f"affinity.nodeAffinity.{REQUIRED}.{TERMS}"
 
 # Many times what pods in use hold. There are some forty capabilities and as many safe settings.
 MOST: Final[Mapping[str, int]] = MappingProxyType(
@@ -55,7 +55,7 @@ def terms(pod: JsonObject) -> list[Json] | None:
     affinity = pod.get("affinity")
     if not isinstance(affinity, dict):
         return None
-    required = reading.mapping(reading.mapping(affinity.get("nodeAffinity")).get(_REQUIRED))
+    required = reading.mapping(reading.mapping(affinity.get("nodeAffinity")).get(REQUIRED))
     return listed(required, TERMS) if isinstance(required.get(TERMS), list) else None
 
 

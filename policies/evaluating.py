@@ -54,9 +54,14 @@ class Subject:
     """None where it is not known: then no exemption is in force."""
 
 
+def asks(policy: Policy) -> bool:
+    """Tell whether the policy asks anything of gangs."""
+    return bool(policy.queues or policy.rules)
+
+
 def evaluate(policy: Policy, known: Known, subject: Subject) -> list[Finding]:
     """Hold a gang against the policy; what is off, and what is let off, is not among it."""
-    if not (policy.queues or policy.rules):
+    if not asks(policy):
         return []
     there = standing.of(policy, subject.namespace, subject.labels)
     exempt = [each for each in policy.exemptions if _is_for(each, subject)]

@@ -4,6 +4,7 @@ Trusts no type: what is of another one is left as it is, for the rules to refuse
 nothing are shared with what was there, and nothing is ever changed in its place.
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -42,7 +43,8 @@ def each(
         fill(item, f"{path}/{key}/{i}", patch) if isinstance(item, dict) else item
         for i, item in enumerate(inner)
     ]
-    return {**holder, key: filled}
+    same = all(map(operator.is_, filled, inner))
+    return holder if same else {**holder, key: filled}
 
 
 def put(holder: JsonObject, path: str, patch: Patch, values: JsonObject) -> JsonObject:

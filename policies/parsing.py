@@ -28,9 +28,15 @@ _GLANCED: Final[tuple[type[Model], ...]] = (PodCliqueSetSpec, ClusterTopologyBin
 _GLANCES: Final = {spec: Glance(spec) for spec in _GLANCED}
 
 
-def misfits(raw: JsonObject, spec: type[Model]) -> list[Problem]:
-    """Find where an object's types, bounds and patterns are not those of its kind."""
-    return [*_metadata(raw.get("metadata")), *_spec(raw.get("spec"), spec)]
+def misfits(raw: JsonObject, spec: type[Model], *, is_from_json: bool = False) -> list[Problem]:
+    """Find where an object's types, bounds and patterns are not those of its kind.
+
+    What was read from JSON of a bounded depth can be written as JSON, and is not tried for it.
+    """
+    return [
+        *_metadata(raw.get("metadata")),
+        *_spec(raw.get("spec"), spec, is_from_json=is_from_json),
+    ]
 
 
 def told_once(
@@ -60,11 +66,12 @@ def _metadata(metadata: Json) -> list[Problem]:
     ]
 
 
-def _spec(raw: Json, spec: type[Model]) -> list[Problem]:
+def _spec(raw: Json, spec: type[Model], *, is_from_json: bool) -> list[Problem]:
     try:
-        # All of it, since text that cannot be written cannot be read either, wherever it is; and
-        # what can be does not nest too deep for what follows.
-        orjson.dumps(raw)
+        if not is_from_json:
+            # All of it, since text that cannot be written cannot be read either, wherever it is;
+            # and what can be does not nest too deep for what follows.
+            orjson.dumps(raw)
         glance = _GLANCES.get(spec)
         if glance and glance.fits(raw):
             return []

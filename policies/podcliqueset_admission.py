@@ -61,13 +61,13 @@ def judge(policy: Policy, known: Known, request: Request) -> Answer:
         same = moved.get("spec") == filled.object.get("spec")
         asking = request if same else replace(request, user=User())
         broken = evaluating.enforced(findings_of(moved, its, asking))
-        return [*_still_there(_problems(moved, its), its, case), *broken]
+        return [*_still_there(_problems(moved, its, request), its, case), *broken]
 
     findings = findings_of(filled.object, case, request)
     answer = ratchet.answered(
         KIND,
         filled.object,
-        [*changed, *_problems(filled.object, case), *evaluating.enforced(findings)],
+        [*changed, *_problems(filled.object, case, request), *evaluating.enforced(findings)],
         problems_before,
         lambda: Allow(patch, (*evaluating.warned(findings), *_warnings(case))),
     )
@@ -90,6 +90,8 @@ def namespace_of(request: Request, raw: JsonObject) -> str:
 
 def findings_of(raw: JsonObject, case: Case, request: Request) -> list[Finding]:
     """Hold a set against what the cluster's owners ask of sets."""
+    if not evaluating.asks(case.policy):
+        return []
     metadata = reading.mapping(raw.get("metadata"))
     subject = Subject(
         namespace_of(request, raw),
@@ -103,10 +105,10 @@ def findings_of(raw: JsonObject, case: Case, request: Request) -> list[Finding]:
     return evaluating.evaluate(case.policy, case.known, subject)
 
 
-def _problems(raw: JsonObject, case: Case) -> list[Problem]:
+def _problems(raw: JsonObject, case: Case, request: Request) -> list[Problem]:
     return parsing.told_once(
         rules.found(rulebook.SET_FIRST_RULES, case),
-        parsing.misfits(raw, PodCliqueSetSpec),
+        parsing.misfits(raw, PodCliqueSetSpec, is_from_json=request.is_from_json),
         rules.found(rulebook.SET_RULES, case),
     )
 

@@ -102,11 +102,13 @@ def _group(group: JsonObject, path: str, patch: Patch) -> JsonObject:
 
 def _lowest(holder: JsonObject, key: str, path: str, patch: Patch, replicas: Json) -> JsonObject:
     """Let autoscaling go down to the count that is written, if no lowest count is."""
+    if key not in holder or not _counts(replicas):
+        return holder
 
     def fill(scaling: JsonObject, at: str, patch: Patch) -> JsonObject:
         return put(scaling, at, patch, absent(scaling, minReplicas=replicas))
 
-    return inside(holder, key, path, patch, fill) if _counts(replicas) else holder
+    return inside(holder, key, path, patch, fill)
 
 
 def _counts(value: Json) -> bool:

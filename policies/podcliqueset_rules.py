@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from api import durations
@@ -25,12 +26,12 @@ _COPY: Final = re.compile(r"-(?=([0-9]+)-)")
 
 def names_are_labels(case: Case) -> Iterator[Problem]:
     """Refuse names that cannot be part of a pod's name and host name."""
-    named = [("metadata.name", case.set.name)]
-    named += [(f"{part.path}.name", part.name) for part in case.set.cliques]
-    named += [(f"{part.path}.name", part.name) for part in case.set.groups]
-    for path, name in named:
-        if name is not None and not syntax.is_label(name):
-            yield Problem(path, f"{name!r} is not a DNS label: {syntax.LABEL_RULE}")
+    if case.set.name is not None and not syntax.is_label(case.set.name):
+        yield _no_label("metadata", case.set.name)
+    named: list[Clique | Group] = [*case.set.cliques, *case.set.groups]
+    for part in named:
+        if part.name is not None and not syntax.is_label(part.name):
+            yield _no_label(part.path, part.name)
 
 
 def names_differ(case: Case) -> Iterator[Problem]:
@@ -95,8 +96,7 @@ def groups_scale_within_reach(case: Case) -> Iterator[Problem]:
 
 def members_scale_with_their_group(case: Case) -> Iterator[Problem]:
     """Refuse autoscaling of a clique that a group scales already."""
-    for clique in case.set.cliques:
-        home = case.set.home(clique)
+    for clique, home in case.set.housed:
         if home and clique.scaling:
             yield Problem(
                 clique.scaling.path,
@@ -112,13 +112,14 @@ def groups_hold_cliques(case: Case) -> Iterator[Problem]:
         if group.raw.get("cliqueNames") == []:
             yield Problem(f"{group.path}.cliqueNames", "is empty; name the cliques to scale")
         for j, name in group.cliques:
-            path = f"{group.path}.cliqueNames[{j}]"
             if name in group_of:
-                yield Problem(path, f"clique {name!r} is in group {group_of[name].name!r} already")
+                said = f"clique {name!r} is in group {group_of[name].name!r} already"
             elif known is not None and name not in known:
-                yield Problem(path, f"there is no clique {name!r}{choice(known)}")
+                said = f"there is no clique {name!r}{choice(known)}"
             else:
                 group_of[name] = group
+                continue
+            yield Problem(f"{group.path}.cliqueNames[{j}]", said)
 
 
 def delay_is_a_duration(case: Case) -> Iterator[Problem]:
@@ -151,18 +152,17 @@ def updates_can_begin(case: Case) -> Iterator[Problem]:
 def names_leave_room(case: Case) -> Iterator[Problem]:
     """Refuse names so long together that pods could not be named after them."""
     longest: dict[str, tuple[int, str]] = {}
-    for clique in case.set.cliques:
-        home = case.set.home(clique)
-        named = [("metadata.name", case.set.name), (f"{clique.path}.name", clique.name)]
-        if home:
-            named.insert(1, (f"{home.path}.name", home.name))
-        parts = [name for _, name in named if name]
-        total = sum(map(len, parts))
-        if total > NAME_BUDGET:
-            shown = " + ".join(f"{part!r} ({len(part)})" for part in parts)
-            # Told at each name that counts, once: the set's is in all of them.
-            for path, _ in named:
-                longest[path] = max(longest.get(path, (0, "")), (total, shown))
+    own = case.set.name or ""
+    for clique, home in case.set.housed:
+        group, name = (home.name if home else None) or "", clique.name or ""
+        total = len(own) + len(group) + len(name)
+        if total <= NAME_BUDGET:
+            continue
+        shown = " + ".join(f"{part!r} ({len(part)})" for part in (own, group, name) if part)
+        # Told at each name that counts, once: the set's is in all of them.
+        for holder in ("metadata", *([home.path] if home else ()), clique.path):
+            path = f"{holder}.name"
+            longest[path] = max(longest.get(path, (0, "")), (total, shown))
     for path, (total, shown) in longest.items():
         yield Problem(
             path,
@@ -189,13 +189,15 @@ def full_names_differ(case: Case) -> Iterator[Problem]:
         for group in case.set.groups
         if group.name
     }
-    for clique in case.set.cliques:
+    beginnings = tuple(f"{name}-" for name in members)
+    for clique, home in case.set.housed:
         if clique.name is None or len(clique.name) > syntax.LONGEST_NAME:
             continue
-        home = case.set.home(clique)
         own = home.name if home else None
         # A clique of another group stands for itself by its first copy.
         full = f"{own}-0-{clique.name}" if own else clique.name
+        if not full.startswith(beginnings):
+            continue
         for match in _COPY.finditer(full[: 2 * syntax.LONGEST_NAME]):
             group, copy = full[: match.start()], match[1]
             member = full[match.end(1) + 1 :]
@@ -210,9 +212,9 @@ def full_names_differ(case: Case) -> Iterator[Problem]:
 def autoscalers_differ(case: Case) -> Iterator[Problem]:
     """Refuse a clique and a group of one name that both scale: their autoscalers' names follow."""
     groups = {group.name: group for group in case.set.groups if group.name and group.scaling}
-    for clique in case.set.cliques:
+    for clique, home in case.set.housed:
         namesake = groups.get(clique.name or "")
-        if namesake and clique.scaling and case.set.home(clique) is None:
+        if namesake and clique.scaling and home is None:
             yield Problem(
                 f"{clique.path}.name",
                 f"{clique.name!r} is also the name of {namesake.path}, and the autoscaler of each "
@@ -220,31 +222,37 @@ def autoscalers_differ(case: Case) -> Iterator[Problem]:
             )
 
 
+_GROUPS: Final = attrgetter("set.groups")
+_SCALING: Final = attrgetter("set.scaling")
+
 RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(names_are_labels, ("2.3.1", "2.3.6", "2.3.13")),
     Rule(names_differ, ("2.3.6", "2.3.13")),
     Rule(roles_differ, ("2.3.6",)),
     Rule(replicas_are_counted, ("2.3.1",)),
     Rule(clique_counts_fit, ("2.3.9",)),
-    Rule(groups_hold_cliques, ("2.3.13",)),
-    Rule(group_counts_fit, ("2.3.13",)),
-    Rule(cliques_scale_within_reach, ("2.3.12",)),
-    Rule(groups_scale_within_reach, ("2.3.13",)),
-    Rule(members_scale_with_their_group, ("2.3.13",)),
-    Rule(autoscalers_differ),
+    Rule(groups_hold_cliques, ("2.3.13",), about=_GROUPS),
+    Rule(group_counts_fit, ("2.3.13",), about=_GROUPS),
+    Rule(cliques_scale_within_reach, ("2.3.12",), about=_SCALING),
+    Rule(groups_scale_within_reach, ("2.3.13",), about=_SCALING),
+    Rule(members_scale_with_their_group, ("2.3.13",), about=_SCALING),
+    Rule(autoscalers_differ, about=_SCALING),
     Rule(delay_is_a_duration, ("2.3.14",)),
     Rule(updates_can_begin),
     Rule(names_leave_room, ("2.3.15", "2.4")),
-    Rule(full_names_differ),
+    Rule(full_names_differ, about=_GROUPS),
     Rule(pods_are_not_too_many),
 )
+
+
+def _no_label(holder: str, name: str) -> Problem:
+    return Problem(f"{holder}.name", f"{name!r} is not a DNS label: {syntax.LABEL_RULE}")
 
 
 def _pods(of: SetView) -> int:
     """Count the pods a set asks for, as far as its counts can be read."""
     one = 0
-    for clique in of.cliques:
-        home = of.home(clique)
+    for clique, home in of.housed:
         copies = 1 if home is None or home.replicas is None else home.replicas
         one += max(0, clique.replicas or 0) * max(0, copies)
     return (of.replicas or 0) * one

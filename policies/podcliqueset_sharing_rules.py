@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from api.cliques import MAX_CLIQUES
@@ -108,9 +109,9 @@ def group_filters_name_members(case: Case) -> Iterator[Problem]:
 def claims_differ(case: Case) -> Iterator[Problem]:
     """Refuse claims of a clique and a group of one name that would be one and the same claim."""
     shared = {group.name: _shared(group.raw) for group in case.set.groups if group.name}
-    for clique in case.set.cliques:
+    for clique, home in case.set.housed:
         others = shared.get(clique.name or "")
-        if not others or case.set.home(clique) is not None:
+        if not others or home is not None:
             continue
         for what, i in _shared(clique.raw).items():
             if what in others:
@@ -121,12 +122,14 @@ def claims_differ(case: Case) -> Iterator[Problem]:
                 )
 
 
+_SHARED: Final = attrgetter("set.shares")
+
 RULES: Final[tuple[Rule[Case], ...]] = (
-    Rule(claim_templates_ask_for_devices, ("2.3.3",)),
-    Rule(sharing_is_plain, ("2.3.4",)),
-    Rule(set_filters_name_parts, ("2.3.5",)),
-    Rule(group_filters_name_members, ("2.3.5",)),
-    Rule(claims_differ),
+    Rule(claim_templates_ask_for_devices, ("2.3.3",), about=_SHARED),
+    Rule(sharing_is_plain, ("2.3.4",), about=_SHARED),
+    Rule(set_filters_name_parts, ("2.3.5",), about=_SHARED),
+    Rule(group_filters_name_members, ("2.3.5",), about=_SHARED),
+    Rule(claims_differ, about=_SHARED),
 )
 
 

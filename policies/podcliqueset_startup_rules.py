@@ -1,12 +1,13 @@
 """Which cliques a set has, and what they wait for before they start."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
-from api import names
 from api.cliques import MAX_CLIQUES
 from api.podcliqueset import StartupType
 from policies import reading, startup_graph
+from policies.pod_glance import CONTAINERS_OF_WAITERS, VOLUMES_OF_WAITERS
 from policies.podcliqueset_case import Case
 from policies.podcliqueset_view import CLIQUES, GROUPS, Clique, SetView
 from policies.problems import Problem, choice
@@ -16,22 +17,17 @@ from policies.rules import Rule
 _MOST_SEARCHED: Final = 2_000
 # Of a longer cycle only so many names are shown before and after what is left out.
 _SHOWN: Final = 4
-_OF_CONTAINERS: Final = frozenset({names.WAITER})
-_OF_VOLUMES: Final = frozenset({names.POD_INFO_VOLUME, names.TOKEN_VOLUME})
+_TYPES: Final = tuple(each.value for each in StartupType)
 
 
 def startup_is_acyclic(case: Case) -> Iterator[Problem]:
     """Refuse cliques that wait for each other, whatever the startup type is today."""
     edges: dict[str, list[str]] = {}
     place: dict[str, int] = {}
-    cliques = reading.items(case.set.template.get("cliques"))
-    for i, raw in enumerate(cliques[:_MOST_SEARCHED]):
-        clique = reading.mapping(raw)
-        name = reading.name(clique.get("name"))
+    for i, (name, after) in enumerate(_dependencies(case.set)):
         if name is None:
             continue
         place.setdefault(name, i)
-        after = reading.listed(reading.mapping(clique.get("spec")).get("startsAfter"), MAX_CLIQUES)
         # A clique that waits for itself is another rule's problem.
         waits_for = [each for _, each in after if each != name]
         edges.setdefault(name, []).extend(waits_for)
@@ -55,10 +51,9 @@ def has_cliques(case: Case) -> Iterator[Problem]:
 def startup_type_is_known(case: Case) -> Iterator[Problem]:
     """Refuse a startup type that is none."""
     written = reading.text(case.set.template.get("cliqueStartupType"))
-    types = [each.value for each in StartupType]
-    if written is not None and written not in types:
+    if written is not None and written not in _TYPES:
         yield Problem(
-            "spec.template.cliqueStartupType", f"{written!r} is none of {', '.join(types)}"
+            "spec.template.cliqueStartupType", f"{written!r} is none of {', '.join(_TYPES)}"
         )
 
 
@@ -87,7 +82,7 @@ def waiters_names_are_free(case: Case) -> Iterator[Problem]:
     """
     for clique in _waiting(case.set):
         for which in ("initContainers", "containers", "volumes"):
-            taken = _OF_VOLUMES if which == "volumes" else _OF_CONTAINERS
+            taken = VOLUMES_OF_WAITERS if which == "volumes" else CONTAINERS_OF_WAITERS
             found = reading.names(clique.pod.get(which))
             if taken.isdisjoint(found):
                 continue
@@ -110,14 +105,27 @@ def loose_dependencies(of: SetView) -> Iterator[Problem]:
     for clique in of.cliques:
         seen: set[str] = set()
         for j, name in clique.starts_after:
-            path = f"{clique.path}.spec.startsAfter[{j}]"
+            said = ""
             if not name:
-                yield Problem(path, "is empty; name a clique or take the entry out")
+                said = "is empty; name a clique or take the entry out"
             elif name in seen:
-                yield Problem(path, f"names {name!r} a second time")
+                said = f"names {name!r} a second time"
             elif known is not None and name not in known:
-                yield Problem(path, f"there is no clique {name!r}{choice(known)}")
+                said = f"there is no clique {name!r}{choice(known)}"
+            if said:
+                yield Problem(f"{clique.path}.spec.startsAfter[{j}]", said)
             seen.add(name)
+
+
+def _dependencies(of: SetView) -> Iterator[tuple[str | None, list[tuple[int, str]]]]:
+    """Give each clique's name and what it waits for, of those too that are too many to be taken."""
+    cliques = reading.items(of.template.get("cliques"))
+    if len(cliques) == len(of.cliques):
+        yield from ((each.name, each.starts_after) for each in of.cliques)
+        return
+    for clique in map(reading.mapping, cliques[:_MOST_SEARCHED]):
+        after = reading.listed(reading.mapping(clique.get("spec")).get("startsAfter"), MAX_CLIQUES)
+        yield reading.name(clique.get("name")), after
 
 
 def _waiting(of: SetView) -> tuple[Clique, ...]:
@@ -141,5 +149,5 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(nothing_waits_for_itself, ("2.3.10",)),
     Rule(starts_after_is_known, ("2.3.10", "2.3.11")),
     Rule(startup_type_is_known, ("2.3.2",)),
-    Rule(waiters_names_are_free),
+    Rule(waiters_names_are_free, about=attrgetter("set.doubtful")),
 )

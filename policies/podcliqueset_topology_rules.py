@@ -1,6 +1,7 @@
 """How close together a set's pods are asked to be, and NVLink domains over several nodes."""
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from api import names
@@ -137,14 +138,17 @@ def nvlink_is_switched_on(case: Case) -> Iterator[Problem]:
             )
 
 
+_CONSTRAINTS: Final = attrgetter("set.resolved")
+_ANNOTATIONS: Final = attrgetter("set.annotated")
+
 RULES: Final[tuple[Rule[Case], ...]] = (
-    Rule(topology_is_switched_on, ("2.5.1", "2.3.19")),
-    Rule(one_binding_is_meant, ("2.5.2", "2.3.19")),
-    Rule(domains_are_levels, ("2.5.3", "2.3.19")),
-    Rule(parents_are_not_narrower, ("2.5.4", "2.3.19")),
-    Rule(constraints_are_whole, ("1.2",)),
-    Rule(nvlink_groups_are_named, ("2.6.1", "2.3.19")),
-    Rule(nvlink_is_switched_on, ("2.6.2", "2.3.19")),
+    Rule(topology_is_switched_on, ("2.5.1", "2.3.19"), about=_CONSTRAINTS),
+    Rule(one_binding_is_meant, ("2.5.2", "2.3.19"), about=_CONSTRAINTS),
+    Rule(domains_are_levels, ("2.5.3", "2.3.19"), about=_CONSTRAINTS),
+    Rule(parents_are_not_narrower, ("2.5.4", "2.3.19"), about=_CONSTRAINTS),
+    Rule(constraints_are_whole, ("1.2",), about=_CONSTRAINTS),
+    Rule(nvlink_groups_are_named, ("2.6.1", "2.3.19"), about=_ANNOTATIONS),
+    Rule(nvlink_is_switched_on, ("2.6.2", "2.3.19"), about=_ANNOTATIONS),
 )
 
 
@@ -156,9 +160,7 @@ def levels_of(known: Known, of: Resolved) -> list[str] | None:
 
 def nvlink_groups(of: SetView) -> Iterator[tuple[str, str]]:
     """Give every NVLink group that is written, with its path."""
-    holders = [("metadata", of.annotations)]
-    holders += [(part.path, reading.mapping(part.raw.get("annotations"))) for part in of.parts]
-    for path, annotations in holders:
+    for path, annotations in of.annotated:
         value = reading.text(annotations.get(names.MNNVL_ANNOTATION))
         if value is not None:
             yield f"{path}.annotations[{names.MNNVL_ANNOTATION}]", value

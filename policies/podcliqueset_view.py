@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+import msgspec
+
 from api.cliques import MAX_CLIQUES
 from api.jsons import Json, JsonObject
-from policies import reading
+from policies import pod_glance, reading
 
 CLIQUES: Final = "spec.template.cliques"
 GROUPS: Final = "spec.template.podCliqueScalingGroups"
@@ -19,8 +21,7 @@ GROUPS: Final = "spec.template.podCliqueScalingGroups"
 GENERATED: Final = "xxxxx"
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
+class Scaling(msgspec.Struct, frozen=True):
     """Between which counts autoscaling moves."""
 
     path: str
@@ -28,8 +29,7 @@ class Scaling:
     highest: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(msgspec.Struct, frozen=True):
     """How close together pods must be, where it is written."""
 
     path: str
@@ -51,8 +51,7 @@ class Constraint:
         return f"{self.path}.pack.required" if self.required else f"{self.path}.packDomain"
 
 
-@dataclass(frozen=True, slots=True)
-class Clique:
+class Clique(msgspec.Struct, frozen=True):
     """One role."""
 
     path: str
@@ -72,8 +71,7 @@ class Clique:
         return f"{self.path}.spec.podSpec"
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Cliques that scale together."""
 
     path: str
@@ -86,8 +84,7 @@ class Group:
     raw: JsonObject
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(msgspec.Struct, frozen=True):
     """A constraint, and the binding that it means: its own, or one further up's."""
 
     constraint: Constraint
@@ -136,6 +133,38 @@ class SetView:
                 homes.setdefault(name, group)
         return homes
 
+    @cached_property
+    def doubtful(self) -> tuple[Clique, ...]:
+        """The cliques in whose pods' specs rules may find something; in others they cannot.
+
+        What is asked of every pod of a set alike, whatever the policy, is asked of these alone.
+        """
+        return tuple(each for each in self.cliques if not pod_glance.surely_fits(each.pod))
+
+    @cached_property
+    def annotated(self) -> tuple[tuple[str, JsonObject], ...]:
+        """All annotations there are, each with the path of what has them, the set first."""
+        written: list[tuple[str, Json]] = [("metadata", self.annotations)]
+        written += [(part.path, part.raw.get("annotations")) for part in self.parts]
+        return tuple((path, each) for path, each in written if each and isinstance(each, dict))
+
+    @cached_property
+    def scaling(self) -> tuple[Scaling, ...]:
+        """All autoscaling there is."""
+        return tuple(part.scaling for part in self.parts if part.scaling)
+
+    @cached_property
+    def shares(self) -> bool:
+        """Whether anything is shared, or could be."""
+        return "resourceClaimTemplates" in self.template or any(
+            "resourceSharing" in holder for holder in (self.template, *(p.raw for p in self.parts))
+        )
+
+    @cached_property
+    def housed(self) -> tuple[tuple[Clique, Group | None], ...]:
+        """Each clique, with the group it is in."""
+        return tuple((each, self.home(each)) for each in self.cliques)
+
     def home(self, clique: Clique) -> Group | None:
         """The group a clique is in."""
         return None if clique.name is None else self.group_of.get(clique.name)
@@ -158,7 +187,7 @@ class SetView:
                 found.append(Resolved(clique.constraint, meant))
         return tuple(found)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Clique | Group, ...]:
         """The scaling groups and cliques."""
         return (*self.groups, *self.cliques)
@@ -222,7 +251,7 @@ def _clique(path: str, raw: JsonObject) -> Clique:
         reading.number(spec.get("replicas")),
         reading.number(spec.get("minAvailable")),
         reading.listed(spec.get("startsAfter"), MAX_CLIQUES),
-        _scaling(f"{path}.spec.autoScalingConfig", spec.get("autoScalingConfig")),
+        _scaling(path, "spec.autoScalingConfig", spec.get("autoScalingConfig")),
         _constraint(path, raw),
         reading.mapping(spec.get("podSpec")),
         raw,
@@ -236,17 +265,19 @@ def _group(path: str, raw: JsonObject) -> Group:
         reading.listed(raw.get("cliqueNames"), MAX_CLIQUES),
         reading.number(raw.get("replicas")),
         reading.number(raw.get("minAvailable")),
-        _scaling(f"{path}.scaleConfig", raw.get("scaleConfig")),
+        _scaling(path, "scaleConfig", raw.get("scaleConfig")),
         _constraint(path, raw),
         raw,
     )
 
 
-def _scaling(path: str, raw: Json) -> Scaling | None:
+def _scaling(holder: str, field: str, raw: Json) -> Scaling | None:
     if not isinstance(raw, dict):
         return None
     number = reading.number
-    return Scaling(path, number(raw.get("minReplicas")), number(raw.get("maxReplicas")))
+    return Scaling(
+        f"{holder}.{field}", number(raw.get("minReplicas")), number(raw.get("maxReplicas"))
+    )
 
 
 def _constraint(path: str, holder: JsonObject) -> Constraint | None:

@@ -1,6 +1,7 @@
 """What is let in, although its author should know of it."""
 
 from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Final
 
 from api import needs, quantities
@@ -91,10 +92,12 @@ def services_may_be_refused(case: Case) -> Iterator[Problem]:
         )
 
 
+_CONSTRAINTS: Final = attrgetter("set.resolved")
+
 RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(minima_fit_somewhere),
-    Rule(old_spelling, ("2.5.5",)),
-    Rule(preference_adds_nothing, ("2.5.5",)),
+    Rule(old_spelling, ("2.5.5",), about=_CONSTRAINTS),
+    Rule(preference_adds_nothing, ("2.5.5",), about=_CONSTRAINTS),
     Rule(dependencies_do_nothing, ("2.3.11",)),
     Rule(spreading_is_not_looked_at),
     Rule(services_may_be_refused),

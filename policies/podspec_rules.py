@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from api.jsons import Json
@@ -21,13 +22,13 @@ MOST_ANNOTATION_BYTES: Final = 256 * 1024
 
 def pods_can_be_judged(case: Case) -> Iterator[Problem]:
     """Refuse pods that hold more than the rules look at: it could be anything."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         yield from bounds.overfull(clique.pod_path, clique.pod)
 
 
 def pods_have_containers(case: Case) -> Iterator[Problem]:
     """Refuse pods that the API server would not take."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         if not isinstance(reading.mapping(clique.raw.get("spec")).get("podSpec"), dict):
             continue
         containers = clique.pod.get("containers")
@@ -37,7 +38,7 @@ def pods_have_containers(case: Case) -> Iterator[Problem]:
 
 def pods_start_without_visitors(case: Case) -> Iterator[Problem]:
     """Refuse containers that the API server only takes in pods that run."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         if clique.pod.get("ephemeralContainers"):
             yield Problem(
                 f"{clique.pod_path}.ephemeralContainers",
@@ -47,13 +48,13 @@ def pods_start_without_visitors(case: Case) -> Iterator[Problem]:
 
 def pods_have_their_shape(case: Case) -> Iterator[Problem]:
     """Refuse pods whose fields are of other types."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         yield from podspec_shapes.pod_misfits(clique.pod_path, clique.pod)
 
 
 def pods_can_be_pinned(case: Case) -> Iterator[Problem]:
     """Refuse pods that would be on a node already, or could never be sent to one."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         if reading.text(clique.pod.get("nodeName")):
             yield Problem(
                 f"{clique.pod_path}.nodeName",
@@ -71,7 +72,7 @@ def pods_can_be_pinned(case: Case) -> Iterator[Problem]:
 
 def pods_are_spread_by_gangs(case: Case) -> Iterator[Problem]:
     """Refuse, on a new set, spreading that the placement of gangs does not look at."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         if case.is_new and clique.pod.get("topologySpreadConstraints") is not None:
             yield Problem(
                 f"{clique.pod_path}.topologySpreadConstraints",
@@ -82,7 +83,7 @@ def pods_are_spread_by_gangs(case: Case) -> Iterator[Problem]:
 
 def restart_policies_are_known(case: Case) -> Iterator[Problem]:
     """Refuse restart policies that pods do not have; the three they have pass as written."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         written = reading.text(clique.pod.get("restartPolicy"))
         if written is not None and written not in RESTART_POLICIES:
             yield Problem(
@@ -100,11 +101,10 @@ def one_scheduler_is_meant(case: Case) -> Iterator[Problem]:
         written = clique.pod.get("schedulerName")
         if written is not None and not isinstance(written, str):
             continue
-        path = f"{clique.pod_path}.schedulerName"
         scheduler = policy.scheduler_of(written or "")
         if scheduler not in known:
             yield Problem(
-                path,
+                f"{clique.pod_path}.schedulerName",
                 f"gangs are not placed for {scheduler!r}, which would not heed their places; "
                 f"leave schedulerName out{choice(known)}",
             )
@@ -112,7 +112,7 @@ def one_scheduler_is_meant(case: Case) -> Iterator[Problem]:
         meant = meant or (scheduler, clique)
         if scheduler != meant[0]:
             yield Problem(
-                path,
+                f"{clique.pod_path}.schedulerName",
                 f"means {scheduler!r}, but {meant[1].path} means {meant[0]!r}; all cliques of a "
                 "set need the same",
             )
@@ -120,7 +120,7 @@ def one_scheduler_is_meant(case: Case) -> Iterator[Problem]:
 
 def variables_are_named(case: Case) -> Iterator[Problem]:
     """Refuse environment variables of no name, a bad one, or that of another."""
-    for clique in case.set.cliques:
+    for clique in case.set.doubtful:
         for which in CONTAINER_LISTS:
             for k, container in enumerate(bounds.listed(clique.pod, which)):
                 variables = bounds.listed(reading.mapping(container), "env")
@@ -133,18 +133,22 @@ def labels_are_spelled_well(case: Case) -> Iterator[Problem]:
     for clique in case.set.cliques:
         labels = reading.mapping(clique.raw.get("labels"))
         for key, value in islice(labels.items(), MOST_KEYS):
-            yield from _key(f"{clique.path}.labels", key)
+            if not syntax.is_key(key):
+                yield _no_key(f"{clique.path}.labels", key)
             if isinstance(value, str) and not syntax.is_value(value):
                 yield Problem(
                     f"{clique.path}.labels[{key}]",
                     f"{value!r} cannot be a label's value: {syntax.VALUE_RULE}",
                 )
     for part in case.set.parts:
-        path = f"{part.path}.annotations"
         annotations = reading.mapping(part.raw.get("annotations"))
+        if not annotations:
+            continue
+        path = f"{part.path}.annotations"
         size = 0
         for key, value in islice(annotations.items(), MOST_KEYS):
-            yield from _key(path, key.lower())
+            if not syntax.is_key(key.lower()):
+                yield _no_key(path, key.lower())
             size += len(key.encode(errors="replace"))
             size += len(value.encode(errors="replace")) if isinstance(value, str) else 0
         if size > MOST_ANNOTATION_BYTES:
@@ -169,16 +173,18 @@ def membership_is_not_claimed(case: Case) -> Iterator[Problem]:
                 )
 
 
+_DOUBTFUL: Final = attrgetter("set.doubtful")
+
 RULES: Final[tuple[Rule[Case], ...]] = (
-    Rule(pods_can_be_judged),
-    Rule(pods_have_containers),
-    Rule(pods_start_without_visitors),
-    Rule(pods_have_their_shape),
-    Rule(pods_can_be_pinned, ("2.3.17",)),
-    Rule(pods_are_spread_by_gangs, ("2.3.17",)),
-    Rule(restart_policies_are_known, ("2.3.16",)),
+    Rule(pods_can_be_judged, about=_DOUBTFUL),
+    Rule(pods_have_containers, about=_DOUBTFUL),
+    Rule(pods_start_without_visitors, about=_DOUBTFUL),
+    Rule(pods_have_their_shape, about=_DOUBTFUL),
+    Rule(pods_can_be_pinned, ("2.3.17",), about=_DOUBTFUL),
+    Rule(pods_are_spread_by_gangs, ("2.3.17",), about=_DOUBTFUL),
+    Rule(restart_policies_are_known, ("2.3.16",), about=_DOUBTFUL),
     Rule(one_scheduler_is_meant, ("2.3.8",)),
-    Rule(variables_are_named, ("2.3.18",)),
+    Rule(variables_are_named, ("2.3.18",), about=_DOUBTFUL),
     Rule(labels_are_spelled_well, ("2.3.7",)),
     Rule(membership_is_not_claimed),
 )
@@ -203,6 +209,5 @@ def _variables(path: str, variables: list[Json]) -> Iterator[Problem]:
         seen.add(name)
 
 
-def _key(path: str, key: str) -> Iterator[Problem]:
-    if not syntax.is_key(key):
-        yield Problem(f"{path}[{key}]", f"is no key: {syntax.KEY_RULE}")
+def _no_key(path: str, key: str) -> Problem:
+    return Problem(f"{path}[{key}]", f"is no key: {syntax.KEY_RULE}")

@@ -119,7 +119,7 @@ def _understood(text: str) -> Policy | tuple[Place, ...]:
 
 def placed(text: str, faults: Sequence[Fault]) -> tuple[Place, ...]:
     """Find the lines of what is said about a text that can be gone by."""
-    return _placed(yaml.compose(text, _LOADER), faults)
+    return _placed(yaml.compose(text, _LOADER), faults) if faults else ()
 
 
 def _placed(root: Node | None, faults: Sequence[Fault]) -> tuple[Place, ...]:

@@ -48,8 +48,12 @@ def name(value: Json) -> str | None:
 
 def listed(value: Json, most: int) -> list[tuple[int, str]]:
     """Give the names among the first things of a list, with their places in it."""
-    found = [(i, name(item)) for i, item in enumerate(items(value)[:most])]
-    return [(i, item) for i, item in found if item is not None]
+    # As `name` reads them, spelled out here as in `names`.
+    return [
+        (i, item)
+        for i, item in enumerate(items(value)[:most])
+        if isinstance(item, str) and len(item) <= syntax.LONGEST_NAME
+    ]
 
 
 def names(value: Json) -> list[str | None]:

@@ -17,11 +17,13 @@ class Rule(Generic[Subject]):
     """One rule. `refs` number what it upholds, for tests that must miss none.
 
     The numbers are those of sections and rows in the description of Grove's admission that this
-    project keeps to; a rule of our own has none.
+    project keeps to; a rule of our own has none. `about` gives what in the subject it looks at:
+    where that is nothing, as is most of what a set may have, the rule is not asked.
     """
 
     check: Callable[[Subject], Iterable[Problem]]
     refs: tuple[str, ...] = ()
+    about: Callable[[Subject], object] | None = None
 
     @property
     def name(self) -> str:
@@ -37,6 +39,8 @@ def found(rules: Sequence[Rule[Subject]], subject: Subject) -> list[Problem]:
     """Hold the subject against every rule, so that its author sees all problems at once."""
     problems: list[Problem] = []
     for rule in rules:
+        if rule.about is not None and not rule.about(subject):
+            continue
         for problem in rule.check(subject):
             if len(problems) == MOST_FOUND:
                 return problems

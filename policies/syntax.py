@@ -23,6 +23,7 @@ _SUBDOMAIN: Final = re.compile(rf"{_PART}(?:\.{_PART})*")
 _WORD: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 LONGEST_NAME: Final = 253
+LONGEST_KEY: Final = LONGEST_NAME + len("/") + 63
 
 
 def is_label(name: str) -> bool:
@@ -37,6 +38,12 @@ def is_subdomain(name: str) -> bool:
 
 def is_key(key: str) -> bool:
     """Tell whether it can be the key of a label or annotation."""
+    return len(key) <= LONGEST_KEY and _is_key(key)
+
+
+# The same few keys are on all objects of a cluster.
+@lru_cache(maxsize=2048)
+def _is_key(key: str) -> bool:
     prefix, slash, word = key.rpartition("/")
     return _WORD.fullmatch(word) is not None and (is_subdomain(prefix) if slash else True)
 

@@ -203,9 +203,12 @@ class Journal:
             self._dropped = Counter()
         ts, pod = audit_building.timestamp(self._clock.now()), self._choices.pod
         lines: list[Line] = [
-            Summary(ts=ts, pod=pod, suppressed=count, ns=ns, user=user, rules=rules)
-            for (ns, user, rules), count in owed
-        ]
+            Summary(
+                ts=ts, pod=pod, suppressed=count, ns=sort.namespace, user=sort.user,
+                rules=sort.rules, dry_run=sort.dry_run,
+            )
+            for sort, count in owed
+        ]  # fmt: skip
         lines += [Summary(ts=ts, pod=pod, dropped=n, reason=why) for why, n in dropped.items()]
         return lines
 
@@ -236,7 +239,7 @@ def _sort(heard: Heard) -> Sort:
     if isinstance(answer, Refuse):
         rules |= {problem.rule for problem in answer.problems if problem.rule}
     named = ",".join(sorted(rules)[:8]) if rules else webhook_of(heard.path)
-    return (head.namespace or "", head.user_info.username, named)
+    return Sort(head.namespace or "", head.user_info.username, named, heard.asked.dry_run)
 
 
 def webhook_of(path: str) -> str:

@@ -17,7 +17,7 @@ from kube.clock import Clock
 from kube.errors import ApiError
 from kube.resources import EVENTS
 from policies import audit_records
-from policies.audit_bounds import Bounds, Pace
+from policies.audit_bounds import Bounds, Pace, Sort
 from policies.audit_records import Record
 from webhook.audit_metrics import AuditMetrics
 
@@ -51,7 +51,7 @@ class Herald:
         if record.dry_run or not record.ns:
             return
         now = self._clock.monotonic()
-        if self._bounds.take((record.ns, "", ""), now) is None:
+        if self._bounds.take(Sort(record.ns, "", ""), now) is None:
             self._metrics.events.labels("suppressed").inc()
             return
         self._waiting.append(record)

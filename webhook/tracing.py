@@ -30,7 +30,7 @@ def hearing(record: Record, now: Callable[[], datetime], beside: Hear | None) ->
         if heard.decision is not Decision.ALLOW or asked.parts is None:
             return
         try:
-            meta = msgspec.json.decode(asked.parts.get("metadata", b"{}"), type=_Meta)
+            meta = msgspec.json.decode(asked.metadata(), type=_Meta)
         except msgspec.MsgspecError:
             return
         ended = now()

@@ -62,3 +62,24 @@ def test_sums_and_maxima_keep_what_only_one_side_names() -> None:
 @given(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.integers(0, 2**50))
 def test_what_is_written_reads_back_the_same(resource: str, amount: int) -> None:
     assert quantities.whole(resource, quantities.text(resource, amount)) == amount
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "written"),
+    [
+        ("nvidia.com/gpu", 1024, "1024"),
+        ("pods", 2048, "2048"),
+        ("pods", 0, "0"),
+        ("memory", 1024, "1Ki"),
+        ("memory", 3 * 2**30, "3Gi"),
+        ("memory", 1500, "1500"),
+        ("ephemeral-storage", 2**40, "1Ti"),
+        ("storage", 2**20, "1Mi"),
+        ("hugepages-2Mi", 2**21, "2Mi"),
+        ("cpu", 1_024_000, "1024"),
+    ],
+)
+def test_bytes_are_told_in_powers_of_two_and_what_is_counted_in_full(
+    resource: str, amount: int, written: str
+) -> None:
+    assert quantities.text(resource, amount) == written

@@ -1,6 +1,6 @@
-from policies.audit_bounds import MOST_SORTS, Bounds, Pace
+from policies.audit_bounds import MOST_SORTS, Bounds, Pace, Sort
 
-A, B = ("ns", "alice", "r"), ("ns", "bob", "r")
+A, B = Sort("ns", "alice", "r"), Sort("ns", "bob", "r")
 
 
 def test_each_sort_has_its_burst_and_then_its_pace() -> None:
@@ -14,7 +14,7 @@ def test_each_sort_has_its_burst_and_then_its_pace() -> None:
 
 def test_all_together_have_theirs() -> None:
     bounds = Bounds(Pace(10.0, 1.0), Pace(4.0, 1.0))
-    taken = [bounds.take(("ns", str(i), "r"), 0.0) for i in range(6)]
+    taken = [bounds.take(Sort("ns", str(i), "r"), 0.0) for i in range(6)]
     assert taken == [0, 0, 0, 0, None, None]
 
 
@@ -30,7 +30,7 @@ def test_memory_is_bounded_and_nothing_goes_uncounted() -> None:
     bounds = Bounds(Pace(1.0, 0.001), Pace(1e9, 1e9))
     told = 0
     for i in range(3 * MOST_SORTS):
-        told += bounds.take(("ns", str(i), "r"), 0.0) is not None
+        told += bounds.take(Sort("ns", str(i), "r"), 0.0) is not None
     owed = sum(count for _, count in bounds.owed())
     assert told + owed == 3 * MOST_SORTS
     assert len(bounds._sorts) <= MOST_SORTS + 1
@@ -39,7 +39,7 @@ def test_memory_is_bounded_and_nothing_goes_uncounted() -> None:
 def test_who_was_long_silent_makes_room() -> None:
     bounds = Bounds(Pace(1.0, 1.0), Pace(1e9, 1e9))
     for i in range(MOST_SORTS):
-        bounds.take(("ns", str(i), "r"), 0.0)
+        bounds.take(Sort("ns", str(i), "r"), 0.0)
     assert bounds.take(A, 10.0) == 0
     assert bounds.take(A, 10.0) is None
     assert bounds.owed() == [(A, 1)]

@@ -245,23 +245,6 @@ def test_no_bytes_make_reading_raise(body: bytes) -> None:
     assert isinstance(review.read(body), Unanswerable)
 
 
-JSONS: Final = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=15,
-)
-
-
-@given(JSONS, st.integers(0, 70), st.booleans())
-def test_what_is_plainly_fit_is_fit(core: Json, levels: int, lists: bool) -> None:  # noqa: FBT001
-    value = core
-    for _ in range(levels):
-        value = [0, value] if lists else {"\n  ": value}
-    text = orjson.dumps(value)
-    if review.is_plainly_fit(text):
-        assert not review.size_fault(text, review.DEEPEST, review.MOST_VALUES)
-
-
 def depth_of(value: Json) -> int:
     inside = _inside(value)
     return 0 if inside is None else 1 + max(map(depth_of, inside), default=0)
@@ -310,13 +293,3 @@ def test_as_many_empty_lists_as_may_be_are_read() -> None:
     empty: list[Json] = [[] if i % 2 else {} for i in range(99_998)]
     assert isinstance(requested(asked(object={"x": empty})), Request)
     assert isinstance(requested(asked(object={"x": [*empty, [], []]})), Unfit)
-
-
-def test_what_people_write_is_plainly_fit() -> None:
-    assert review.is_plainly_fit(orjson.dumps({"x": nested(63)}))
-    assert not review.is_plainly_fit(orjson.dumps({"x": nested(64)}))
-    assert not review.is_plainly_fit(b"[" * 50_000 + b"]" * 50_000)
-    assert not review.is_plainly_fit(orjson.dumps([0] * 100_001))
-    # Whatever the indentation takes of it, none of it is ever made of a large one.
-    deep = b"[" * 900 + b"7," * 98_000 + b"7" + b"]" * 900
-    assert not review.is_plainly_fit(deep)
