@@ -120,7 +120,7 @@ async def _policy(
     keeper.goes_by = go_by
     async with asyncio.TaskGroup() as group:
         group.create_task(keeper.run(around.rng))
-        group.create_task(scanner.run())
+        group.create_task(scanner.run(around.rng))
 
 
 async def _up_to_date(caches: Caches, sources: Sources) -> None:

@@ -6,7 +6,7 @@ The webhook only reads; what must outlive it is written here, by the one process
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -187,7 +187,7 @@ class PolicyKeeper:
                 "annotations": {names.POLICY_STATUS: told},
             }
             await self._patch(names.POLICY_CONFIG, {"metadata": metadata})
-            self._say(policy, status, _read(before))
+            self._say(policy, status, status_told(policy.metadata.annotations))
 
     def _go_by(self, text: str | None) -> None:
         with suppress(BadPolicyError):  # kept by an older version
@@ -223,8 +223,10 @@ def _alone(status: PolicyStatus) -> PolicyStatus:
     return msgspec.structs.replace(status, candidate_revision="", candidate_fault="")
 
 
-def _read(told: str | None) -> PolicyStatus | None:
+def status_told(annotations: Mapping[str, str]) -> PolicyStatus | None:
+    """Read what was said of a policy; None if nothing, or by a version with other words."""
+    told = annotations.get(names.POLICY_STATUS)
     try:
         return msgspec.json.decode(told, type=PolicyStatus) if told else None
     except msgspec.MsgspecError:
-        return None  # of another version; what became of it is said once more
+        return None

@@ -54,7 +54,8 @@ class Reporter:
         for namespace in sorted(wanted.keys() | there.keys()):
             try:
                 await self._in(kind, namespace, there.get(namespace), wanted.get(namespace))
-            except (AlreadyExists, NotFound) as error:  # another's, or its namespace goes
+            except (AlreadyExists, NotFound, Forbidden) as error:
+                # Another's, or its namespace goes: reports of others do not wait for it.
                 _log.info("no %s in namespace %s this time: %s", kind.kind, namespace, error)
 
     async def _in(

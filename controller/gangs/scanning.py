@@ -7,6 +7,7 @@ successor of one who died begins anew.
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,7 @@ from controller.gangs import scan_results
 from controller.gangs.scan_metering import Unmetered
 from controller.gangs.scan_reporting import Reporter
 from controller.gangs.scan_results import Looked, Tally
+from kube.backoff import Backoff, BackoffSettings
 from kube.client import Client, Scope
 from kube.errors import ApiError, NotFound
 from kube.objects import LabelledMeta, LabelledObject
@@ -44,7 +46,7 @@ LOOK_EVERY: Final = 2.0
 """Seconds between two looks whether there is a reason to scan."""
 
 SCAN_EVERY: Final = 600.0
-RETRY_SECONDS: Final = 30.0
+RETRIES: Final = BackoffSettings(floor=4.0, ceiling=60.0)
 PAUSE: Final = 0.02
 """Seconds between two objects, so that there are fifty a second at most."""
 
@@ -104,8 +106,9 @@ class Scanner:
         """Have a look soon whether it is another policy by now."""
         self._changed = True
 
-    async def run(self) -> None:
+    async def run(self, rng: random.Random) -> None:
         """Scan until cancelled; what fails is logged and tried again."""
+        backoff = Backoff(RETRIES, rng)
         while True:
             await self._clock.sleep(LOOK_EVERY)
             is_due = self._clock.monotonic() >= self._due
@@ -114,10 +117,12 @@ class Scanner:
             self._changed = False
             try:
                 await self.look(again=is_due)
+                backoff.succeeded(self._clock.monotonic())
             except ApiError as error:
                 _log.warning("what is there cannot be held against the policy now: %s", error)
                 self.meter.failed()
-                self._due = self._clock.monotonic() + RETRY_SECONDS
+                now = self._clock.monotonic()
+                self._due = now + backoff.failed(now)
 
     async def look(self, *, again: bool = False) -> None:
         """Scan, if it is another policy than last time or is to be done `again`."""

@@ -239,7 +239,8 @@ class Reconciler:
         now = self._clock.monotonic()
         anew = {step: _Refusal.of(refused[step], now, before.get(step)) for step in refused}
         found = {**kept, **anew}
-        wait = min(each.until for each in found.values()) - now
+        # What was kept may have waited long enough while the rest was asked for.
+        wait = max(0.0, min(each.until for each in found.values()) - now)
         if refused:
             self.queue.blame(key)
             _log.warning(

@@ -1,7 +1,6 @@
 """The ten minutes that the guide promises: its own words, typed in as they stand there."""
 
 import asyncio
-import json
 import os
 import re
 import secrets
@@ -115,17 +114,19 @@ def test_the_guide_leads_from_nothing_to_queues_for_teams(desk: Desk) -> None:
     (desk.folder / "set.yaml").write_text(yaml.safe_dump({**body, "kind": "PodCliqueSet"}))
 
     assert desk.types(lint).endswith("[0]")
-    assert desk.types(save).endswith("[0]")
     (desk.folder / "more.yaml").write_text(_of(desk.space, body))
-    assert desk.types(f"{test} more.yaml").endswith("[0]")
+    shown = ""
+    # Sets of tests before may still be going, and one of them may be refused by now.
+    for _ in range(TRIES):
+        assert desk.types(save).endswith("[0]")
+        shown = desk.types(f"{test} more.yaml")
+        if shown.endswith("[0]"):
+            break
+    assert shown.endswith("[0]"), shown
 
     assert desk.types(take).endswith("[0]")
 
-    def good(shown: str) -> bool:
-        annotations = yaml.safe_load(shown.rpartition("[")[0])["metadata"].get("annotations", {})
-        return json.loads(annotations.get(names.POLICY_STATUS, "{}")).get("valid") is True
-
-    desk.sees(look, good)
+    desk.sees(look, lambda shown: f"{names.POLICY_CONFIG} is in force" in shown)
     shown = desk.sees(ask, lambda shown: RULE in shown)
     assert "Warning: " in shown
     assert shown.endswith("[0]")

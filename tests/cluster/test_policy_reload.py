@@ -11,13 +11,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from api import names
+from api import exits, names
 from api.jsons import JsonObject
 from controller.gangs.policy_keeping import NOT_TAKEN
 from kube.client import Client
 from kube.errors import ApiError, Invalid, NotFound
 from kube.resources import CONFIGMAPS, EVENTS, PODCLIQUESETS
 from kube.transport import Call
+from penstock.plugin import planning
+from penstock.policy import in_force
 from tests.support import policies
 from tests.support.installed import Installed
 from tests.support.living import Cluster, connect, engine_set
@@ -122,6 +124,8 @@ async def test_an_edit_counts_at_once_and_a_bad_one_leaves_the_last_good_one(
         while (await editor.status()).get("valid") is not True:
             await asyncio.sleep(0.1)
     good = (await editor.status())["revision"]
+    told = await in_force.asked(person, "", system=names.NAMESPACE)
+    assert (told.code, told.data["state"]) == (exits.OK, "InForce")
 
     await editor.says(BAD)
     async with patience("it is said that the policy is bad"):
@@ -131,6 +135,12 @@ async def test_an_edit_counts_at_once_and_a_bad_one_leaves_the_last_good_one(
     assert "line 2: queues[0]" in str(status["fault"])
     assert status["revision"] == good
     assert "queue-gangs-are-few" in await refusal(person, space, 3)
+    after = await in_force.asked(person, "", system=names.NAMESPACE)
+    assert (after.code, after.data["state"]) == (planning.REFUSED, "Refused")
+    before = told.data["inForce"]
+    assert isinstance(before, dict)
+    assert before["since"]
+    assert after.data["inForce"] == {**before, "from": "LastGood"}
     async with patience("an Event tells of it"):
         while not any("line 2: queues[0]" in note for note in await editor.told()):
             await asyncio.sleep(0.1)

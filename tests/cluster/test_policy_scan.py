@@ -26,7 +26,7 @@ from tests.support.report_kinds import DEFINITIONS, definition
 
 pytestmark = pytest.mark.cluster
 
-PATIENCE: Final = 30.0
+PATIENCE: Final = 60.0
 FEW: Final = """
 queues: [{name: q, namespaces: ['*'], default: true, submitters: {users: [nobody]}, mode: warn,
   limits: {gangs: 1}}]

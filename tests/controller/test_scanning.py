@@ -1,11 +1,6 @@
 """Everything that is there is held against the policy, slowly, and nothing of it is touched."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Final
 
 import pytest
 from aiohttp import web
@@ -18,12 +13,9 @@ from controller.gangs.scan_metering import Meters
 from controller.gangs.scanning import (
     LOOK_EVERY,
     PAUSE,
-    RETRY_SECONDS,
+    RETRIES,
     SCAN_EVERY,
-    Scanner,
 )
-from kube.access import Credentials
-from kube.client import Client
 from kube.errors import ApiError
 from kube.resources import (
     CONFIGMAPS,
@@ -32,109 +24,10 @@ from kube.resources import (
     PODCLIQUESETS,
     PODS,
     POLICY_REPORTS,
-    Resource,
 )
-from tests.policies.drafts import draft
-from tests.support import fakeapi
+from tests.support.chance import dice
 from tests.support.gangpods import PLAIN, pod
-from tests.support.manualclock import LeapingClock
-from tests.support.patchapi import PatchApi
-from tests.support.talking import NOBODY
-
-FEW: Final = """
-queues:
-- {name: q, namespaces: ['*'], default: true, submitters: {users: [anna]}, limits: {gangs: 1}}
-rules:
-- {id: digests, images: {requireDigest: true}, mode: warn}
-"""
-A_SET: Final = {"kind": "PodCliqueSet"}
-SCAN: Final = CONFIGMAPS.path("ours", names.SCAN_CONFIG)
-POLICY: Final = CONFIGMAPS.path("ours", names.POLICY_CONFIG)
-KEPT: Final = CONFIGMAPS.path("ours", names.KEPT_POLICY_CONFIG)
-
-
-@dataclass
-class ListingApi(PatchApi):
-    """Lists too, by what is in its paths; kinds that are not `served` it does not know."""
-
-    served: set[str] = field(default_factory=lambda: {"podcliquesets", "pods"})
-    asked: list[str] = field(default_factory=list)
-
-    @override
-    async def _get(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append(request.path)
-        plural = request.path.rsplit("/", 1)[-1]
-        if request.path in self.objects:
-            return await super()._get(request)
-        if plural not in self.served:
-            return await fakeapi.status(404, "NotFound")(request)
-        items = [
-            each
-            for path, each in self.objects.items()
-            if path.split("/")[-2] == plural and path.startswith(request.path.rsplit("/", 1)[0])
-        ]
-        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
-
-
-@dataclass
-class Stand:
-    api: ListingApi
-    clock: LeapingClock
-    scanner: Scanner
-    leads: list[int | None]
-
-    def says(self, text: str) -> None:
-        self.put(CONFIGMAPS, {"data": {names.POLICY_KEY: text}}, names.POLICY_CONFIG, "ours")
-
-    def put(self, kind: Resource, thing: JsonObject, name: str, namespace: str = "team") -> None:
-        metadata = thing.get("metadata")
-        known = metadata if isinstance(metadata, dict) else {}
-        where: JsonObject = {"name": name, "namespace": namespace, "uid": f"uid-{name}"}
-        whole: JsonObject = {**thing, "kind": kind.kind, "metadata": {**known, **where}}
-        self.api.put(kind.path(namespace, name), whole)
-
-    def a_set(self, name: str, replicas: int = 1, namespace: str = "team") -> None:
-        thing = draft(name=name)
-        spec = thing["spec"]
-        assert isinstance(spec, dict)
-        self.put(PODCLIQUESETS, {**thing, "spec": {**spec, "replicas": replicas}}, name, namespace)
-
-    def said(self) -> JsonObject:
-        data = self.api.objects[SCAN]["data"]
-        assert isinstance(data, dict)
-        found: JsonObject = json.loads(str(data[names.SCAN_KEY]))
-        return found
-
-    def broken(self) -> dict[str, int]:
-        found = self.said()["broken"]
-        assert isinstance(found, list)
-        return {str(each["rule"]): int(each["objects"]) for each in found}  # type: ignore[index,call-overload,arg-type]
-
-    def report(self, namespace: str = "team") -> JsonObject | None:
-        return self.api.objects.get(POLICY_REPORTS.path(namespace, names.POLICY_REPORT))
-
-
-@asynccontextmanager
-async def standing(*, reports: bool = False, sets: bool = True) -> AsyncIterator[Stand]:
-    api, clock = ListingApi(), LeapingClock()
-    api.put(SCAN, {"metadata": {"name": names.SCAN_CONFIG}})
-    api.put(KEPT, {"metadata": {"name": names.KEPT_POLICY_CONFIG}})
-    if reports:
-        api.served.add(POLICY_REPORTS.plural)
-    app = web.Application()
-    app.router.add_route("*", "/{tail:.*}", api.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.01)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    leads: list[int | None] = [1]
-    try:
-        credentials = Credentials(f"http://{host}:{port}", None, NOBODY)
-        async with Client(credentials, "tester", clock) as client:
-            scanner = Scanner(client, "ours", lambda: leads[-1], sets=sets)
-            yield Stand(api, clock, scanner, leads)
-    finally:
-        await runner.cleanup()
+from tests.support.scanned import A_SET, FEW, standing
 
 
 async def test_sets_and_pods_of_plain_gangs_are_counted_by_the_rules_they_break() -> None:
@@ -335,6 +228,23 @@ async def test_a_successor_of_one_who_died_at_any_write_comes_to_the_same(write:
         assert stand.broken()["queue-gangs-are-few"] == 2
 
 
+async def test_a_namespace_that_goes_does_not_keep_others_from_their_report() -> None:
+    async with standing(reports=True) as stand:
+        stand.says(FEW)
+        stand.a_set("large", 3)
+        stand.a_set("large", 3, "b")
+
+        def terminating(path: str) -> None:
+            if "/namespaces/b/" in path:
+                raise web.HTTPForbidden
+
+        stand.api.before = terminating
+        await stand.scanner.look()
+        assert stand.report("b") is None
+        assert stand.report("team") is not None
+        assert stand.broken()["queue-gangs-are-few"] == 2
+
+
 async def test_what_fails_is_tried_again_after_a_while_and_not_at_once() -> None:
     async with standing() as stand:
         stand.says(FEW)
@@ -350,13 +260,13 @@ async def test_what_fails_is_tried_again_after_a_while_and_not_at_once() -> None
         stand.api.before = refuse
         registry = CollectorRegistry()
         stand.scanner.meter = Meters(registry)
-        running = asyncio.ensure_future(stand.scanner.run())
+        running = asyncio.ensure_future(stand.scanner.run(dice()))
         done, _ = await asyncio.wait([running], timeout=30)
         assert done, f"tried {len(tries)} times"
         assert registry.get_sample_value("penstock_gangs_scan_failures_total") == 2.0
         first, second, third = tries
-        assert second - first >= RETRY_SECONDS
-        assert third - second >= RETRY_SECONDS
+        assert second - first >= RETRIES.floor
+        assert third - second >= RETRIES.floor
 
 
 @pytest.mark.no_cover
@@ -390,7 +300,7 @@ async def test_it_scans_when_the_policy_is_another_and_now_and_then() -> None:
 
         stand.clock.sleep = sleep  # type: ignore[method-assign]
         with pytest.raises(OverError):
-            await stand.scanner.run()
+            await stand.scanner.run(dice())
         assert looks[0] < 2 * LOOK_EVERY
         assert looks[1] < looks[0] + 3 * LOOK_EVERY
         assert len(looks) == 4

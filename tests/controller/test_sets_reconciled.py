@@ -291,6 +291,21 @@ async def test_what_is_refused_for_ever_holds_up_nothing_that_fails_for_a_moment
     assert post in await scene.look()
 
 
+async def test_a_wait_that_ends_while_a_set_is_looked_at_is_told_as_none(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
+    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
+    scene.apply()
+    await scene.look()
+    scene.api.put(PODCLIQUES.path("default", "demo-1-a"), {"metadata": {"name": "demo-1-a"}})
+    scene.edit(replicas=2)
+    caplog.clear()
+    scene.api.before = lambda _write: scene.clock.skip(100)
+    await scene.reconciler.reconcile(KEY)
+    assert "trying again in 0.00 s" in caplog.text
+
+
 async def test_what_goes_without_an_owner_is_let_go_of_in_the_end_though_that_is_refused(
     scene: Scene,
 ) -> None:

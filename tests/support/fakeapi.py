@@ -46,11 +46,11 @@ def text(code: int, body: str) -> Answer:
     return answer
 
 
-def json(body: Json) -> Answer:
-    """Answer 200 with this document."""
+def json(body: Json, code: int = 200) -> Answer:
+    """Answer with this document."""
 
     async def answer(_: web.Request) -> web.StreamResponse:
-        return web.json_response(body)
+        return web.json_response(body, status=code)
 
     return answer
 

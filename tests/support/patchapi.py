@@ -105,7 +105,15 @@ def version_of(thing: JsonObject) -> Json:
 @asynccontextmanager
 async def patching() -> AsyncIterator[tuple[PatchApi, Client, LeapingClock]]:
     """Serve on a free port, with a client and its clock."""
-    api, clock = PatchApi(), LeapingClock()
+    api = PatchApi()
+    async with serving(api) as (client, clock):
+        yield api, client, clock
+
+
+@asynccontextmanager
+async def serving(api: PatchApi) -> AsyncIterator[tuple[Client, LeapingClock]]:
+    """Serve these objects on a free port; gives a client and its clock."""
+    clock = LeapingClock()
     app = web.Application()
     app.router.add_route("*", "/{tail:.*}", api.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.01)
@@ -115,6 +123,6 @@ async def patching() -> AsyncIterator[tuple[PatchApi, Client, LeapingClock]]:
     try:
         credentials = Credentials(f"http://{host}:{port}", None, NOBODY)
         async with Client(credentials, "tester", clock) as client:
-            yield api, client, clock
+            yield client, clock
     finally:
         await runner.cleanup()
