@@ -1,5 +1,6 @@
 """Spans name each other without having met, and are imported only where they are asked for."""
 
+import os
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ import pytest
 
 from kube import tracing
 from kube.tracing import Span, Step
+from tests.repo.checkout import ROOT
 from tests.support.collector import collecting
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -49,6 +51,25 @@ def test_spans_arrive_with_their_numbers() -> None:
     assert (arrived.name, arrived.service) == ("lift", "penstock-gangs")
     assert int(arrived.number, 16) == sent.span_id
     assert int(arrived.parent, 16) == sent.parent_id
+
+
+def test_headers_of_the_environment_are_sent_with_spans() -> None:
+    code = (
+        "import sys\n"
+        "from kube import tracing\n"
+        "from tests.kube.test_tracing import span, Step\n"
+        "exporter = tracing.exporting(sys.argv[1], 'gangs')\n"
+        "exporter.record(span(Step.LIFT))\n"
+        "exporter.close()"
+    )
+    headers = {"OTEL_EXPORTER_OTLP_TRACES_HEADERS": "x-tenant=a,authorization=Bearer%20s3cret"}
+    with collecting() as collector:
+        subprocess.run(
+            [sys.executable, "-c", code, collector.url], check=True, cwd=ROOT,
+            env={**os.environ, **headers},
+        )  # fmt: skip
+        assert collector.of(SET.replace("-", ""))
+    assert collector.authorizations == {"Bearer s3cret"}
 
 
 def test_nothing_of_it_is_imported_unless_it_is_asked_for() -> None:

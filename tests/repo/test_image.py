@@ -16,7 +16,7 @@ from penstock.lab.images import penstock as images
 from tests.repo import checkout
 
 TEXT = (checkout.ROOT / "Containerfile").read_text()
-LOCK = (checkout.ROOT / "requirements.txt").read_text()
+LOCK = (checkout.ROOT / layout.LOCK).read_text()
 IGNORED = (checkout.ROOT / ".containerignore").read_text().split("\n")
 
 
@@ -79,7 +79,7 @@ def test_both_images_begin_with_the_same() -> None:
 def test_the_same_packages_lie_in_the_same_places() -> None:
     at = layout.site_packages("3.11")
     copied = [text.split() for text in STAGES["build"].all("COPY")]
-    assert {(source, to) for source, to in copied if source != "requirements.txt"} == {
+    assert {(source, to) for source, to in copied if source != layout.LOCK} == {
         (package, f"{at}/{package}") for package in layout.COPIED
     }
     assert set(layout.COPIED) == set(checkout.PACKAGES)
@@ -100,6 +100,21 @@ def test_only_what_the_lock_names_by_its_hash_is_installed() -> None:
     assert words[-1] == "/tmp/requirements.txt"  # noqa: S108  (of the image)
 
 
+def test_what_the_charts_values_may_ask_for_is_in_it() -> None:
+    assert f"{layout.LOCK} /tmp/requirements.txt" in STAGES["build"].all("COPY")
+    pinned = {line.partition("==")[0] for line in LOCK.splitlines() if "==" in line}
+    assert {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"} <= pinned
+
+
+def test_what_is_in_it_is_what_is_tested() -> None:
+    def pins(text: str) -> set[str]:
+        return set(re.findall(r"^[\w.\[\],-]+==\S+", text, re.M))
+
+    tested = pins((checkout.ROOT / "requirements-dev.txt").read_text())
+    assert pins(LOCK) - tested == set()
+    assert pins((checkout.ROOT / "requirements.txt").read_text()) - pins(LOCK) == set()
+
+
 def test_what_is_run_needs_no_shell_and_is_taken_from_the_checkout_only() -> None:
     for stage in STAGES.values():
         assert all(text.startswith("[") for text in stage.all("RUN"))
@@ -109,7 +124,7 @@ def test_what_is_run_needs_no_shell_and_is_taken_from_the_checkout_only() -> Non
 def test_only_what_is_copied_is_sent_to_the_builder() -> None:
     kept = {line[1:] for line in IGNORED if line.startswith("!")}
     assert "*" in IGNORED
-    assert kept == {*layout.COPIED, "requirements.txt"}
+    assert kept == {*layout.COPIED, layout.LOCK}
     assert (checkout.ROOT / ".dockerignore").resolve().name == ".containerignore"
 
 

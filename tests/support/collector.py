@@ -39,6 +39,7 @@ class Collector(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Taker)
         self._lock = threading.Lock()
         self._spans: list[Arrived] = []
+        self.authorizations: set[str] = set()
 
     @property
     def url(self) -> str:
@@ -87,6 +88,7 @@ class _Taker(BaseHTTPRequestHandler):
             body = gzip.decompress(body)
         known = self.path == PATH
         if known:
+            self.server.authorizations.add(self.headers.get("Authorization", ""))
             self.server.take(body)
         answer = ExportTraceServiceResponse().SerializeToString()
         self.send_response(200 if known else 404)

@@ -16,6 +16,7 @@ from typing import Final
 
 from api.jsons import Json, JsonObject
 from penstock.lab.errors import LabError
+from penstock.lab.images import layout
 from penstock.lab.images import penstock as images
 
 FORMAT: Final = "1.6"
@@ -137,7 +138,7 @@ def main() -> int:
     """Write the bill of this checkout's image to standard output."""
     root: Path = images.checkout()
     try:
-        text = (root / "requirements.txt").read_text(encoding="utf-8")
+        text = (root / layout.LOCK).read_text(encoding="utf-8")
         containerfile = (root / "Containerfile").read_text(encoding="utf-8")
         made = bill(text, containerfile, metadata.version("penstock"), installed_licence)
     except (OSError, LabError) as error:

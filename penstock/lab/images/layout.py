@@ -33,6 +33,9 @@ LABELS: Final[Mapping[str, str]] = {
 
 COPIED: Final = PACKAGES
 
+LOCK: Final = "requirements-traces.txt"
+"""What is pinned for it: all that a value of the chart may ask for."""
+
 
 def site_packages(python: str) -> str:
     """Return where packages are, for a Python called `3.11`."""

@@ -63,7 +63,7 @@ async def make(root: Path, cache: Cache, run: Run, reporter: Reporter) -> Made:
 
     Python and what the lock pins are kept in the cache; the packages are taken anew each time.
     """
-    lock = root / "requirements.txt"
+    lock = root / layout.LOCK
     if not lock.is_file():
         raise LabError(f"{lock} is missing: an image is made from a checkout only")
     ingredients = lock.read_bytes() + sys.version.encode() + RECIPE
