@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from api import names
 from api.jsons import JsonObject
@@ -20,7 +19,7 @@ from penstock.lab import cluster as labs
 from penstock.lab.progress import Screen
 from penstock.lab.spec import LabSpec, Setting
 from tests.support.asking import DRY_RUN, Asker, Seen, asking
-from tests.support.clientpair import client_pair
+from tests.support.clientpair import client_pair, showing
 from tests.support.leftovers import fresh_name
 from tests.webhook.running import HOST, Running, files_in, serving, until
 
@@ -34,34 +33,6 @@ POD: Final[JsonObject] = {
     "metadata": {"name": "asked", "labels": {**GATED}},
     "spec": {"containers": [{"name": "main", "image": "none"}]},
 }
-
-
-def showing(pair: Path, folder: Path) -> Path:
-    """An API server's file that says which certificate to show to webhooks: to all, this one."""
-    kubeconfig = folder / "webhooks.kubeconfig"
-    user = {"client-certificate": str(pair), "client-key": str(pair)}
-    kubeconfig.write_text(
-        yaml.safe_dump(
-            {"apiVersion": "v1", "kind": "Config", "users": [{"name": "*", "user": user}]}
-        )
-    )
-    told = {
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "WebhookAdmissionConfiguration",
-        "kubeConfigFile": str(kubeconfig),
-    }
-    plugins = ("MutatingAdmissionWebhook", "ValidatingAdmissionWebhook")
-    path = folder / "admission.yaml"
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "apiserver.config.k8s.io/v1",
-                "kind": "AdmissionConfiguration",
-                "plugins": [{"name": name, "configuration": told} for name in plugins],
-            }
-        )
-    )
-    return path
 
 
 @contextmanager
@@ -116,7 +87,7 @@ def test_an_api_server_that_shows_its_certificate_is_answered_and_another_is_not
     (tmp_path / "client-ca.crt").write_bytes(clients.certificate_pem)
     files = files_in(tmp_path / "tls")
     files.issue()
-    shown = showing(client_pair(clients, CLIENT, tmp_path), tmp_path)
+    shown = showing(client_pair(clients, CLIENT, tmp_path), tmp_path, "*")
     setting = Setting("kube-apiserver", "admission-control-config-file", str(shown))
     spec = LabSpec(fresh_name(), nodes=1, settings=(setting,))
     screen = Screen(sys.stderr, SystemClock(), live=False)

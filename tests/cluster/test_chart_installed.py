@@ -43,6 +43,7 @@ EVERYTHING: Final = (
     *("networkPolicy.metricsFrom={monitoring}", "pods.labels.team=inference"),
     *("reservations.aggregateTo={admin}", "pods.annotations.note=here"),
     *("topologyAwareScheduling.enabled=true", "policy.mode=warn"),
+    *("webhook.clients.configMap=clients", "webhook.clients.names={kube-apiserver}"),
 )
 
 

@@ -28,19 +28,16 @@ from kube.clock import SystemClock
 from kube.errors import ApiError, NotFound
 from kube.resources import LEASES, NAMESPACES, PODCLIQUESETS, PODS
 from penstock import proving
-from penstock.lab import cluster as labs
 from penstock.lab import install as installing
 from penstock.lab.helm import RELEASE, Helm, chart
 from penstock.lab.install import InstallOptions
 from penstock.lab.installation import Installation
 from penstock.lab.layout import Layout
-from penstock.lab.progress import Screen
-from penstock.lab.spec import LabSpec
 from penstock.lab.state import Lab
 from penstock.proving import ServedDoors
 from tests.support import previous
-from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, connect, engine_set, namespace
+from tests.support.untouched import untouched
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -52,14 +49,8 @@ ON: Final = ("--set", "topologyAwareScheduling.enabled=true")
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """A lab of its own, in which nothing of Penstock ever was."""
-    screen = Screen(sys.stderr, SystemClock(), live=False)
-    spec = LabSpec(fresh_name(), nodes=8, gpus=8, topology="zone=2,rack=2")
-    lab = asyncio.run(labs.up(spec, screen))
-    try:
+    with untouched() as lab:
         yield lab
-    finally:
-        installing.stop(lab.directory)
-        asyncio.run(labs.down(spec.name, screen))
 
 
 CASES: Final[tuple[tuple[dict[str, list[str]], bool], ...]] = (
@@ -240,9 +231,9 @@ async def test_from_the_version_before_to_this_one_and_back_and_away(
 
 async def proof_by_hand(person: Client) -> None:
     """As `penstock prove` does it, for whoever runs the processes outside the cluster."""
-    ask = partial(proving.missing, person, SPACE)
+    ask = partial(proving.asked, person, SPACE)
     prover = proving.Prover(ask, ServedDoors(person), SystemClock(), lambda _: None)
-    assert await prover.close_when_proven(30)
+    assert (await prover.close_when_proven(30)).holds
 
 
 async def url_of(stage: Stage) -> str:

@@ -1,22 +1,32 @@
-"""A lab with a real node for all of these tests; where none can be had, they say why."""
+"""A lab with a real node for all of these tests; where none can be had, they say why.
+
+Its API server shows webhooks a certificate, and Penstock in it answers to no other client.
+"""
 
 import asyncio
+import json
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from api import names
 from api.jsons import JsonObject
+from certs.issue import issue_authority
 from kube.clock import SystemClock
 from kube.resources import NAMESPACES
 from penstock.lab import cluster as labs
 from penstock.lab.images.penstock import Made
 from penstock.lab.progress import Screen
 from penstock.lab.realnode import wanting
-from penstock.lab.realnode.installing import Site, install
-from penstock.lab.spec import LabSpec
+from penstock.lab.realnode.installing import Site
+from penstock.lab.spec import LabSpec, Setting
 from penstock.lab.state import Lab
+from tests.support.clientpair import client_pair, showing
+from tests.support.deploying import CLIENT, CLIENTS, Deployer
 from tests.support.leftovers import fresh_name
 from tests.support.living import Cluster, Kubectl, connect, namespace
 from tests.support.realpods import kubectl_of
@@ -29,10 +39,28 @@ def possible() -> None:
         pytest.skip(obstacle)
 
 
+@dataclass(frozen=True)
+class Clients:
+    """Whom the webhook answers: the authority that vouches for them, and the API server's files."""
+
+    authority: str
+    admission: Path
+
+
 @pytest.fixture(scope="session")
-def lab(possible: None) -> Iterator[Lab]:
+def clients(tmp_path_factory: pytest.TempPathFactory) -> Clients:
+    """A certificate for the API server, and the files by which it shows it."""
+    folder = tmp_path_factory.mktemp("clients")
+    authority = issue_authority(SystemClock().now())
+    pair = client_pair(authority, CLIENT, folder)
+    return Clients(authority.certificate_pem.decode(), showing(pair, folder))
+
+
+@pytest.fixture(scope="session")
+def lab(possible: None, clients: Clients) -> Iterator[Lab]:
     """A lab of one real node and a few pretend ones."""
-    spec = LabSpec(fresh_name(), nodes=4, topology="rack=2", real_node=True)
+    shown = Setting("kube-apiserver", "admission-control-config-file", str(clients.admission))
+    spec = LabSpec(fresh_name(), nodes=4, topology="rack=2", real_node=True, settings=(shown,))
     yield from while_up(spec)
 
 
@@ -51,13 +79,24 @@ def while_up(spec: LabSpec) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def deployed(lab: Lab) -> Made:
-    """Penstock in the lab, run by the chart's own Deployments from an image made of this code."""
+def deployer(lab: Lab) -> Deployer:
+    """Penstock's installer, with the values that all of these tests share."""
     host = labs.this_host(Screen(sys.stderr, SystemClock(), live=False))
-    folder = host.labs.folder(lab.name)
-    helm = lab.binaries["helm"]
+    folder, helm = host.labs.folder(lab.name), lab.binaries["helm"]
     site = Site(folder, helm, host.workshop.cache, host.run, host.clock, host.reporter)
-    return asyncio.run(install(site, 2, [], 180, host.reporter.say))
+    return Deployer(site, host.reporter.say)
+
+
+@pytest.fixture(scope="session")
+def deployed(lab: Lab, deployer: Deployer, clients: Clients) -> Made:
+    """Penstock in the lab, run by the chart's own Deployments from an image made of this code."""
+    kubectl = kubectl_of(lab, names.NAMESPACE)
+    kubectl.run("create", "namespace", names.NAMESPACE, check=True)
+    config: JsonObject = {"name": CLIENTS}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": config}
+    data = {"data": {"ca.crt": clients.authority}}
+    kubectl.run("create", "-f", "-", text=json.dumps({**body, **data}), check=True)
+    return asyncio.run(deployer.install())
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,15 +9,11 @@ import aiohttp
 import pytest
 
 from api import names
-from kube.clock import SystemClock
-from penstock.lab import cluster as labs
-from penstock.lab.images.penstock import Made
-from penstock.lab.progress import Screen
 from penstock.lab.realnode.addresses import NODE_NAME
-from penstock.lab.realnode.installing import Site, install
 from penstock.lab.state import Lab
 from tests.node.test_deployments import available, name_of, pods_of
 from tests.penstock.test_dashboard_serving import Watcher
+from tests.support.deploying import Deployer
 from tests.support.living import Kubectl
 from tests.support.realpods import kubectl_of
 
@@ -28,14 +23,11 @@ REACH = "import socket; socket.create_connection(('{}', 8080), 5)"
 
 
 @pytest.fixture
-async def ours(lab: Lab, deployed: Made) -> AsyncIterator[Kubectl]:
+async def ours(lab: Lab, deployer: Deployer) -> AsyncIterator[Kubectl]:
     """kubectl where Penstock runs, for now with its dashboard."""
-    host = labs.this_host(Screen(sys.stderr, SystemClock(), live=False))
-    cache, folder = host.workshop.cache, host.labs.folder(lab.name)
-    site = Site(folder, lab.binaries["helm"], cache, host.run, host.clock, host.reporter)
-    await install(site, 2, ["dashboard.enabled=true"], 180, host.reporter.say)
+    await deployer.install("dashboard.enabled=true")
     yield kubectl_of(lab, names.NAMESPACE)
-    await install(site, 2, [], 180, host.reporter.say)
+    await deployer.install()
 
 
 @asynccontextmanager

@@ -97,6 +97,7 @@ def test_each_process_runs_from_our_image_and_can_do_no_harm(
         assert isinstance(spec, dict)
         assert spec["nodeName"] == NODE_NAME
         assert [each["image"] for each in spec["containers"]] == [deployed.image]  # type: ignore[index,union-attr,call-overload]
+        assert "--traces-endpoint=" in json.dumps(spec["containers"])
         assert ours.run("logs", name_of(pod)).stdout
     said = ours.run("exec", f"deploy/penstock-{part}", "--", "python", "-c", CONFINED, check=True)
     first, *refused = said.stdout.splitlines()
@@ -134,6 +135,27 @@ def test_admission_is_served_through_the_service(lab: Lab, kubectl: Kubectl) -> 
     refused = kubectl.run("create", "-f", "-", text=json.dumps(body))
     assert "denied the request" in refused.stderr
     assert calls(lab.kubeconfig) > before
+
+
+ASK = """
+import ssl, urllib.request, urllib.error
+for path, body in (("/readyz", None), ("/validate/podcliquesets", b"{}")):
+    try:
+        context = ssl._create_unverified_context()
+        print(urllib.request.urlopen("https://%s" + path, body, 9, context=context).status)
+    except urllib.error.HTTPError as error:
+        print(error.code, error.read().decode())
+"""
+
+
+def test_whoever_shows_no_certificate_of_an_api_servers_is_not_answered(ours: Kubectl) -> None:
+    """The API server of this lab shows one, and is answered in all other tests here."""
+    address = ours.run("get", "service", WEBHOOKS, "-o", "jsonpath={.spec.clusterIP}").stdout
+    said = ours.run("exec", "deploy/penstock-gangs", "--", "python", "-c", ASK % address)
+    ready, *refused = said.stdout.splitlines()
+    assert ready == "200"
+    assert refused[0].startswith("403 ")
+    assert "client certificate" in said.stdout
 
 
 def test_a_roll_of_all_processes_under_load_loses_no_call(

@@ -216,6 +216,7 @@ def test_labels_of_the_user_are_on_every_object_but_definitions(render: Render) 
         ("webhook.url=https://127.0.0.1:1/path", "/webhook/url"),
         ("webhook.timeoutSeconds.pods=31", "/webhook/timeoutSeconds/pods"),
         ("webhook.caBundle=x", "caBundle"),
+        ("webhook.replicas=1", "/webhook/replicas"),
         ("webhok.url=x", "webhok"),
         ("webhook.excludedNamespaces={A}", "/webhook/excludedNamespaces/0"),
     ],

@@ -40,6 +40,7 @@ EVERYTHING: Final = (
     *("schedulers={default-scheduler,second}", "gangs.gangTimeoutSeconds=600"),
     *("networkPolicy.enabled=true", "networkPolicy.apiServers={10.0.0.0/8}"),
     *("networkPolicy.metricsFrom={monitoring}", "metrics.serviceMonitor.enabled=true"),
+    *("webhook.clients.configMap=clients", "webhook.clients.names={kube-apiserver}"),
 )
 
 

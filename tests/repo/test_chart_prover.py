@@ -1,5 +1,7 @@
 """Who closes the webhooks: what it may, and how it is run."""
 
+from typing import Final
+
 import pytest
 import typer.main
 
@@ -9,7 +11,7 @@ from penstock.proving import NAMESPACE
 from policies import pod_security
 from tests.repo.test_chart import ADMISSION, expand, granted
 from tests.repo.test_chart_switches import COMPANION
-from tests.support.chart_pods import listed, mapping
+from tests.support.chart_pods import PROCESSES, labels, listed, mapping, selects
 from tests.support.charts import Objects, Render, items
 
 pytestmark = pytest.mark.cluster  # it needs helm, which `make test-fast` must do without
@@ -93,13 +95,30 @@ def test_its_command_takes_the_flags_it_is_given(inside: Objects) -> None:
     assert 180 < told["wait"] < 300
 
 
+NETWORKS: Final = ("networkPolicy.enabled=true", "networkPolicy.apiServers={10.0.0.0/8}")
+
+
+def test_its_pod_reaches_api_servers_alone_and_nobody_reaches_it(render: Render) -> None:
+    made = render(*NETWORKS, "networkPolicy.metricsFrom={monitoring}")
+    spec = mapping(made["NetworkPolicy", PROVER], "spec")
+    selector = mapping(spec, "podSelector", "matchLabels")
+    assert selects(selector, mapping(made["Job", PROVER], "spec", "template", "metadata", "labels"))
+    assert not any(selects(selector, labels(made, each)) for each in PROCESSES)
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert "ingress" not in spec, "it serves nothing"
+    servers, resolvers = listed(spec, "egress")
+    assert [each["port"] for each in listed(servers, "ports")] == [443, 6443]
+    assert listed(servers, "to") == [{"ipBlock": {"cidr": "10.0.0.0/8"}}]
+    assert {each["port"] for each in listed(resolvers, "ports")} == {53}
+
+
 @pytest.mark.parametrize(
     "settings", [("webhook.proof.enabled=false",), COMPANION], ids=["unproven", "companion"]
 )
 def test_where_nothing_is_to_be_closed_there_is_no_prover(
     render: Render, settings: tuple[str, ...]
 ) -> None:
-    assert not any(name in (PROVER, GUARD) for _, name in render(*settings))
+    assert not any(name in (PROVER, GUARD) for _, name in render(*settings, *NETWORKS))
 
 
 def test_outside_the_cluster_somebody_else_runs_it_with_its_account(outside: Objects) -> None:

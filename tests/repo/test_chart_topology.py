@@ -18,6 +18,7 @@ pytestmark = pytest.mark.cluster  # it needs helm, which `make test-fast` must d
 
 SERVED = "--api-versions=grove.io/v1alpha1/ClusterTopologyBinding"
 ON = "topologyAwareScheduling.enabled=true"
+KEY = "topologyAwareScheduling.levels[0].key"
 BINDING = "ClusterTopologyBinding"
 POLICY = ("ConfigMap", names.POLICY_CONFIG)
 
@@ -85,6 +86,10 @@ def test_a_policy_in_the_values_is_one_that_can_be_gone_by(render: Render) -> No
         (("policy.schedulers={other}",), r"policy\.schedulers and schedulers must name the same"),
         (("policy.schedulerNames.other=default-scheduler",), "schedulerAliases"),
         ((ON, "topologyAwareScheduling.levels[0].domian=x"), "'domian' not allowed"),
+        (
+            (ON, "topologyAwareScheduling.levels[0].domain=row", f"{KEY}=a b"),
+            "'a b' does not match",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(

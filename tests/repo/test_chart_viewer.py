@@ -23,7 +23,12 @@ def test_a_viewer_may_read_what_the_plugin_reads_and_nothing_else(outside: Objec
     told = {rule for rule in may if rule[3]}
     assert told == {
         ("", CONFIGMAPS.plural, "get", name)
-        for name in (names.POLICY_CONFIG, names.KEPT_POLICY_CONFIG, names.CAPACITY_CONFIG)
+        for name in (
+            names.POLICY_CONFIG,
+            names.KEPT_POLICY_CONFIG,
+            names.SCAN_CONFIG,
+            names.CAPACITY_CONFIG,
+        )
     }
 
 

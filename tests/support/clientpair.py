@@ -1,13 +1,18 @@
-"""A client certificate that an authority of a test has signed, with its key."""
+"""A client certificate that an authority of a test has signed, and an API server that shows it."""
 
 from pathlib import Path
+from typing import Final
 
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from certs.issue import Authority
+from tests.repo import prose
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "install.md"
 
 
 def client_pair(authority: Authority, name: str, folder: Path) -> Path:
@@ -34,4 +39,24 @@ def client_pair(authority: Authority, name: str, folder: Path) -> Path:
     pem = serialization.Encoding.PEM
     path = folder / f"{name}.pem"
     path.write_bytes(key.private_bytes(pem, *plain) + certificate.public_bytes(pem))
+    return path
+
+
+def showing(pair: Path, folder: Path, webhook: str | None = None) -> Path:
+    """The files of the page that say which certificate an API server shows, with this one in them.
+
+    It is shown to the webhook of the page, or to another.
+    """
+    section = prose.section(prose.read(PAGE), "## API servers alone")
+    told, known = (yaml.safe_load(text) for kind, text in prose.fences(section) if kind == "yaml")
+    (user,) = known["users"]
+    user["name"] = webhook or user["name"]
+    user["user"] = dict.fromkeys(user["user"], str(pair))
+    kubeconfig = folder / "webhooks.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(known))
+    for plugin in told["plugins"]:
+        assert Path(plugin["configuration"]["kubeConfigFile"]).name == kubeconfig.name
+        plugin["configuration"]["kubeConfigFile"] = str(kubeconfig)
+    path = folder / "admission.yaml"
+    path.write_text(yaml.safe_dump(told))
     return path

@@ -134,6 +134,23 @@ passing.
     sizeLimit: 64Mi
 {{- end -}}
 
+{{- /* Of a NetworkPolicy: the API server, by the port its endpoints have, and names. The caller indents. */ -}}
+{{- define "penstock.apiServerEgress" -}}
+- ports:
+    {{- range .Values.networkPolicy.apiServerPorts }}
+    - {port: {{ . }}, protocol: TCP}
+    {{- end }}
+  {{- with .Values.networkPolicy.apiServers }}
+  to:
+    {{- range . }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+  {{- end }}
+- ports:
+    - {port: 53, protocol: UDP}
+    - {port: 53, protocol: TCP}
+{{- end -}}
+
 {{- /* What all three processes are told. */ -}}
 {{- define "penstock.arguments" -}}
 - --namespace={{ .Release.Namespace }}
@@ -143,6 +160,21 @@ passing.
 - --traces-endpoint={{ . }}
 {{- end }}
 - --feature-gates=GangScheduling={{ .Values.featureGates.GangScheduling }},GroveIntegration={{ .Values.featureGates.GroveIntegration }}
+{{- end -}}
+
+{{- /*
+What the processes are told by their environment: headers for the collector of traces, which are secret, and so in no
+argument. The caller indents.
+*/ -}}
+{{- define "penstock.environment" -}}
+{{- if and .Values.traces.endpoint .Values.traces.headersSecret.name -}}
+env:
+  - name: OTEL_EXPORTER_OTLP_TRACES_HEADERS
+    valueFrom:
+      secretKeyRef:
+        name: {{ .Values.traces.headersSecret.name | quote }}
+        key: {{ .Values.traces.headersSecret.key | quote }}
+{{- end -}}
 {{- end -}}
 
 {{- /* How one of the two controllers is looked after: what it counts is answered by the loop that does its work. */ -}}
