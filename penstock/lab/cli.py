@@ -4,10 +4,12 @@ import os
 
 import typer
 
+from api.jsons import Json, JsonObject
+from penstock.documents import document
 from penstock.ending import run_to_end
 from penstock.lab import cluster, tailing
 from penstock.lab.errors import LabError
-from penstock.lab.folders import Labs
+from penstock.lab.folders import Folder, Labs
 from penstock.lab.installation import Installation
 from penstock.lab.layout import Layout
 from penstock.lab.spec import LabSpec, parse_setting
@@ -82,34 +84,37 @@ def down(
     run_to_end("lab down", work())
 
 
-def list_labs() -> None:
+def list_labs(*, output: str) -> None:
     """List the labs, how they are, and where their kubeconfigs are."""
-    rows = [("NAME", "STATE", "NODES", "KUBERNETES", "API SERVER", "KUBECONFIG")]
     labs = Labs.of(os.environ)
-    for name in labs.names():
-        folder = labs.folder(name)
-        try:
-            state = read_state(folder)
-        except LabError:
-            state = None
-        if state is None:
-            rows.append((name, "unreadable", "-", "-", "-", "-"))
-            continue
-        port = state.ports.get("kubeApiserverPort")
-        rows.append(
-            (
-                name,
-                cluster.describe(state),
-                str(state.spec.nodes),
-                state.spec.kubernetes,
-                f"https://127.0.0.1:{port}" if port else "-",
-                str(folder.kubeconfig),
-            )
-        )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    found = [_listed(labs.folder(name)) for name in labs.names()]
+    if output:
+        typer.echo(document({"labs": [*found]}, output), nl=False)
+        return
+    head = ("NAME", "STATE", "NODES", "KUBERNETES", "API SERVER", "KUBECONFIG")
+    shown = (("-" if cell is None else str(cell) for cell in each.values()) for each in found)
+    rows = [head, *map(tuple, shown)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         typer.echo("  ".join(cells).rstrip())
+
+
+def _listed(folder: Folder) -> JsonObject:
+    """Say how a lab is; what cannot be read of it is None."""
+    try:
+        state = read_state(folder)
+    except LabError:
+        state = None
+    port = state.ports.get("kubeApiserverPort") if state else None
+    return {
+        "name": folder.name,
+        "state": cluster.describe(state) if state else "unreadable",
+        "nodes": state.spec.nodes if state else None,
+        "kubernetes": state.spec.kubernetes if state else None,
+        "apiServer": f"https://127.0.0.1:{port}" if port else None,
+        "kubeconfig": str(folder.kubeconfig) if state else None,
+    }
 
 
 def kubeconfig(
@@ -146,30 +151,44 @@ def logs(
 def metrics(
     *,
     name: str,
+    output: str,
 ) -> None:
     """Print where each component of Penstock in a lab serves its metrics."""
 
-    async def work() -> None:
+    async def work() -> dict[str, str | None]:
         there = Installation(Layout.of(Labs.of(os.environ).folder(name).root))
-        for component in there.settings.components():
-            url = there.metrics(component) if there.running(component) else "does not run"
-            typer.echo(f"{component}  {url}")
+        return {
+            component: there.metrics(component) if there.running(component) else None
+            for component in there.settings.components()
+        }
 
-    run_to_end("lab metrics", work())
+    found = run_to_end("lab metrics", work())
+    if output:
+        components: list[Json] = [{"name": each, "url": url} for each, url in found.items()]
+        typer.echo(document({"components": components}, output), nl=False)
+        return
+    for component, url in found.items():
+        typer.echo(f"{component}  {url or 'does not run'}")
 
 
 def binaries(
     *,
     kubernetes: str,
     real_node: bool,
+    output: str,
 ) -> None:
     """Find, download or build every program a lab needs, and print where each is."""
 
-    async def work() -> None:
+    async def work() -> dict[str, str]:
         host = cluster.this_host(cluster.screen())
         wanted = toolset(kubernetes) + (node_toolset(kubernetes) if real_node else ())
         found = await host.workshop.find(wanted)
-        for name in sorted(found):
-            typer.echo(f"{name}  {found[name]}")
+        return {name: str(found[name]) for name in sorted(found)}
 
-    run_to_end("lab binaries", work())
+    found = run_to_end("lab binaries", work())
+    if output:
+        programs: list[Json] = [{"name": name, "path": path} for name, path in found.items()]
+        typer.echo(document({"programs": programs}, output), nl=False)
+        return
+    for name, path in found.items():
+        typer.echo(f"{name}  {path}")

@@ -160,6 +160,7 @@ async def _make(folder: Folder, spec: LabSpec, host: Host) -> Lab:
     try:
         write_whole(folder.kwok_config, kwokctl.render(kwokctl.configuration(plan)))
         write_whole(folder.audit_policy, kwokctl.AUDIT_POLICY)
+        write_whole(folder.manager_kubeconfig, kwokctl.manager_kubeconfig(plan))
         plan = await _with_node(plan, host)
         return await _started(plan, state, kwokctl.create_command(plan), host)
     except BaseException:

@@ -3,3 +3,7 @@
 
 class LabError(Exception):
     """The lab cannot do what was asked; the message is one line that says why and what helps."""
+
+
+class BadFlagError(LabError):
+    """A flag says what cannot be; the message begins with the flag."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.forms import ForTools
 from penstock.lab.defaults import GROVE_ACCOUNT, KUBERNETES, NAME, TOPOLOGY
 from penstock.lazy import call
 
@@ -64,7 +65,7 @@ def down(
     call("penstock.lab.cli:down", locals())
 
 
-def list_labs() -> None:
+def list_labs(*, output: ForTools = "") -> None:
     """List the labs, how they are, and where their kubeconfigs are."""
     call("penstock.lab.cli:list_labs", locals())
 
@@ -89,7 +90,7 @@ def logs(
     call("penstock.lab.cli:logs", locals())
 
 
-def metrics(*, name: Name = NAME) -> None:
+def metrics(*, name: Name = NAME, output: ForTools = "") -> None:
     """Print where each component of Penstock in a lab serves its metrics."""
     call("penstock.lab.cli:metrics", locals())
 
@@ -100,6 +101,7 @@ def binaries(
     real_node: Annotated[
         bool, typer.Option("--real-node", help="Also those of a real node.")
     ] = False,
+    output: ForTools = "",
 ) -> None:
     """Find, download or build every program a lab needs, and print where each is."""
     call("penstock.lab.cli:binaries", locals())
@@ -155,7 +157,7 @@ def image_command(
 ) -> None:
     """Make Penstock's image from this checkout, with no builder and no registry.
 
-    It is made of this machine's Python and of what requirements.txt pins, for real nodes of labs.
-    For clusters, build the Containerfile.
+    It is made of this machine's Python and of what requirements-traces.txt pins, for real nodes of
+    labs. For clusters, build the Containerfile.
     """
     call("penstock.lab.images.cli:image_command", locals())

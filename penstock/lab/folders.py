@@ -101,6 +101,11 @@ class Folder:
         return self.root / "kwok.yaml"
 
     @property
+    def manager_kubeconfig(self) -> Path:
+        """By which kube-controller-manager speaks to the API server."""
+        return self.root / "kube-controller-manager.kubeconfig"
+
+    @property
     def audit_policy(self) -> Path:
         """What the API server is told to record."""
         return self.root / "audit-policy.yaml"

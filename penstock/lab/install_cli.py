@@ -10,12 +10,15 @@ from kube import logs, tracing
 from penstock.ending import run_to_end
 from penstock.lab import cluster
 from penstock.lab import install as installing
-from penstock.lab.errors import LabError
+from penstock.lab.errors import BadFlagError, LabError
 from penstock.lab.realnode import installing as inside
 from penstock.lab.realnode.installing import Site
 
 INSIDE_SECONDS: Final = 180.0
 """Pods take longer to come up than processes: they are scheduled, and a kubelet starts them."""
+
+FEWEST_INSIDE: Final = 2
+"""What the chart's schema asks of `webhook.replicas`."""
 
 
 def install_command(  # noqa: PLR0913  (each is a flag)
@@ -65,6 +68,10 @@ async def _inside(name: str, helm: Path, options: installing.InstallOptions) -> 
     """Install by the chart's own Deployments, since there is a node that can run them."""
     if options.companion or not options.workloads:
         raise LabError("a lab with a real node is installed into whole, by the chart's Deployments")
+    if options.webhooks < FEWEST_INSIDE:
+        raise LabError(
+            "the chart runs two webhooks at least: leave --webhooks out, or give it more"
+        )
     host = cluster.this_host(cluster.screen())
     folder = host.labs.folder(name)
     site = Site(folder, helm, host.workshop.cache, host.run, host.clock, host.reporter)
@@ -76,13 +83,13 @@ def _check(options: installing.InstallOptions) -> None:
     try:
         features.read(options.feature_gates)
     except ValueError as error:
-        raise LabError(f"{features.FLAG}: {error}") from error
+        raise BadFlagError(f"{features.FLAG}: {error}") from error
     if options.log_format not in logs.FORMATS:
-        raise LabError(f"{logs.FLAG}: {options.log_format!r} is neither text nor json")
+        raise BadFlagError(f"{logs.FLAG}: {options.log_format!r} is neither text nor json")
     try:
         if options.traces_endpoint:
             tracing.endpoint(options.traces_endpoint)
     except ValueError as error:
-        raise LabError(f"{tracing.FLAG}: {error}") from error
+        raise BadFlagError(f"{tracing.FLAG}: {error}") from error
     if not all(options.grove_account.partition("/")):
-        raise LabError(f"--grove-account {options.grove_account!r} is not NAMESPACE/NAME")
+        raise BadFlagError(f"--grove-account {options.grove_account!r} is not NAMESPACE/NAME")

@@ -160,6 +160,9 @@ def lab_settings(plan: Plan) -> tuple[Setting, ...]:
         Setting(manager, "kube-api-qps", "200"),
         Setting(manager, "kube-api-burst", "400"),
     ]
+    if not _is_kind(plan):
+        # By itself it would be the person, whom webhooks judge otherwise than they would judge it.
+        own.append(Setting(manager, "kubeconfig", str(plan.folder.manager_kubeconfig)))
     if spec.scheduler_qps is not None:
         qps = spec.scheduler_qps
         own.append(Setting("kube-scheduler", "kube-api-qps", str(qps)))
@@ -187,6 +190,27 @@ def real_node_settings(folder: Folder) -> list[Setting]:
         Setting(kwok, "manage-all-nodes", "false"),
         Setting(kwok, "manage-nodes-with-annotation-selector", "kwok.x-k8s.io/node=fake"),
     ]
+
+
+def manager_kubeconfig(plan: Plan) -> str:
+    """Have kube-controller-manager be who it is in a cluster, though its key is the person's."""
+    keys = plan.folder.cluster / "pki"
+    address = f"https://127.0.0.1:{plan.ports['kubeApiserverPort']}"
+    account = {
+        "client-certificate": str(keys / "admin.crt"),
+        "client-key": str(keys / "admin.key"),
+        "as": "system:kube-controller-manager",
+    }
+    cluster = {"server": address, "certificate-authority": str(keys / "ca.crt")}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "lab", "cluster": cluster}],
+        "users": [{"name": "manager", "user": account}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "manager"}}],
+        "current-context": "lab",
+    }
+    return yaml.safe_dump(document, sort_keys=False)
 
 
 def has_flag(spec: LabSpec, component: str, flag: str) -> bool:

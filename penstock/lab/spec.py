@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.lab import defaults
-from penstock.lab.errors import LabError
+from penstock.lab.errors import BadFlagError
 from penstock.lab.tools import KUBERNETES
 from penstock.lab.topology import parse_topology
 
@@ -63,48 +63,48 @@ class LabSpec:
     real_node: bool = False
 
     def check(self) -> None:
-        """Raise LabError for the first thing that cannot be."""
+        """Raise BadFlagError for the first thing that cannot be."""
         if not _NAME.match(self.name):
-            raise LabError(
+            raise BadFlagError(
                 f"--name {self.name!r}: use at most 40 small letters, digits and dashes, "
                 "with a letter or digit at both ends"
             )
         if self.runtime not in RUNTIMES:
-            raise LabError(f"--runtime {self.runtime!r}: choose one of {', '.join(RUNTIMES)}")
+            raise BadFlagError(f"--runtime {self.runtime!r}: choose one of {', '.join(RUNTIMES)}")
         if self.real_node and self.runtime != "binary":
-            raise LabError("--real-node: goes with --runtime binary only")
+            raise BadFlagError("--real-node: goes with --runtime binary only")
         self._check_nodes()
         _check_list("--feature-gates", self.feature_gates, _GATE, "NAME=true")
         _check_list("--runtime-config", self.runtime_config, _RUNTIME_CONFIG, "api/all=true")
         if self.scheduler_qps is not None and self.scheduler_qps < 1:
-            raise LabError(f"--scheduler-qps {self.scheduler_qps}: must be at least 1")
+            raise BadFlagError(f"--scheduler-qps {self.scheduler_qps}: must be at least 1")
         seen: set[tuple[str, str]] = set()
         for setting in self.settings:
             if (setting.component, setting.flag) in seen:
-                raise LabError(f"--set {setting.component}.{setting.flag} is given twice")
+                raise BadFlagError(f"--set {setting.component}.{setting.flag} is given twice")
             seen.add((setting.component, setting.flag))
 
     def _check_nodes(self) -> None:
         for flag, number in (("--nodes", self.nodes), ("--gpus", self.gpus)):
             if number < 0:
-                raise LabError(f"{flag} {number}: must not be negative")
+                raise BadFlagError(f"{flag} {number}: must not be negative")
         if self.pods < 1:
-            raise LabError(f"--pods {self.pods}: must be at least 1")
+            raise BadFlagError(f"--pods {self.pods}: must be at least 1")
         for flag, quantity in (("--cpu", self.cpu), ("--memory", self.memory)):
             if not _QUANTITY.match(quantity):
-                raise LabError(f"{flag} {quantity!r}: not a quantity such as 96 or 768Gi")
+                raise BadFlagError(f"{flag} {quantity!r}: not a quantity such as 96 or 768Gi")
         parse_topology(self.topology)
 
 
 def parse_setting(text: str) -> Setting:
-    """Read `COMPONENT.FLAG=VALUE`; raises LabError."""
+    """Read `COMPONENT.FLAG=VALUE`; raises BadFlagError."""
     name, equals, value = text.partition("=")
     component, _, flag = name.partition(".")
     flag = flag.removeprefix("--")
     if not equals or not _FLAG.match(flag):
-        raise LabError(f"--set {text!r}: give COMPONENT.FLAG=VALUE, such as kube-apiserver.v=4")
+        raise BadFlagError(f"--set {text!r}: give COMPONENT.FLAG=VALUE, such as kube-apiserver.v=4")
     if component not in COMPONENTS:
-        raise LabError(f"--set {text!r}: {component!r} is none of {', '.join(COMPONENTS)}")
+        raise BadFlagError(f"--set {text!r}: {component!r} is none of {', '.join(COMPONENTS)}")
     return Setting(component, flag, value)
 
 
@@ -131,4 +131,4 @@ def _shown(value: object) -> str:
 def _check_list(flag: str, text: str, pattern: re.Pattern[str], example: str) -> None:
     for part in filter(None, text.split(",")):
         if not pattern.match(part):
-            raise LabError(f"{flag}: {part!r} is not like {example}")
+            raise BadFlagError(f"{flag}: {part!r} is not like {example}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.lab import defaults
-from penstock.lab.errors import LabError
+from penstock.lab.errors import BadFlagError
 
 KUBERNETES: Final = defaults.KUBERNETES
 ETCD: Final = "v3.6.8"
@@ -82,7 +82,7 @@ def toolset(kubernetes: str) -> tuple[Tool, ...]:
     """Return every tool a lab needs, cheapest to build first, for one Kubernetes version."""
     version = parse_version(kubernetes)
     if version is None or version.tag != kubernetes:
-        raise LabError(f"--kubernetes {kubernetes}: give a full version such as {KUBERNETES}")
+        raise BadFlagError(f"--kubernetes {kubernetes}: give a full version such as {KUBERNETES}")
     return (
         _etcd(),
         _kwok("kwokctl"),
@@ -102,7 +102,7 @@ def node_toolset(kubernetes: str) -> tuple[Tool, ...]:
     """
     version = parse_version(kubernetes)
     if version is None:
-        raise LabError(f"--kubernetes {kubernetes}: give a full version such as {KUBERNETES}")
+        raise BadFlagError(f"--kubernetes {kubernetes}: give a full version such as {KUBERNETES}")
     return (
         _plugin("loopback", "main"),
         _plugin("ptp", "main"),

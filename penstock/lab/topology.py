@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from penstock.lab.errors import LabError
+from penstock.lab.errors import BadFlagError
 
 _LEVEL = re.compile(r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[a-z0-9]([-a-z0-9_.]*[a-z0-9])?$")
 _LONGEST_VALUE = 63
@@ -55,19 +55,19 @@ class Topology:
 
 
 def parse_topology(text: str) -> Topology:
-    """Read `LEVEL=COUNT,...`; raises LabError that says what is wrong with which part."""
+    """Read `LEVEL=COUNT,...`; raises BadFlagError, which says what is wrong with which part."""
     levels: list[Level] = []
     for part in filter(None, text.split(",")):
         name, _, count = part.partition("=")
         if not _LEVEL.match(name) or not count.isascii() or not count.isdigit() or int(count) < 1:
-            raise LabError(f"--topology: {part!r} is not LEVEL=COUNT, such as rack=5")
+            raise BadFlagError(f"--topology: {part!r} is not LEVEL=COUNT, such as rack=5")
         levels.append(Level(name, int(count)))
     topology = Topology(tuple(levels))
     keys = [level.key for level in levels]
     if len(set(keys)) < len(keys):
-        raise LabError(f"--topology: {text!r} names a level twice")
+        raise BadFlagError(f"--topology: {text!r} names a level twice")
     if any(len(value) > _LONGEST_VALUE for value in topology.labels(topology.leaves - 1).values()):
-        raise LabError(
+        raise BadFlagError(
             f"--topology: {text!r} makes label values longer than {_LONGEST_VALUE} characters; "
             "use shorter level names"
         )

@@ -3,6 +3,8 @@
 import asyncio
 import subprocess
 import sys
+from contextlib import suppress
+from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -11,7 +13,7 @@ from penstock.plugin.asking import Where
 from penstock.plugin.running import mode_of
 from tests.support import families
 from tests.support.installed import Installed
-from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.living import PATIENCE, Cluster, Kubectl, engine_set
 
 pytestmark = pytest.mark.cluster
 
@@ -23,13 +25,19 @@ SECTIONS = {
 
 
 async def fetched(installed: Installed, component: str) -> str:
+    """Its metrics, as soon as it serves them: a test before may have started it anew."""
+
     def fetch() -> str:
         url = installed.installation.metrics(component)
         with urlopen(url, timeout=20.0) as answer:  # noqa: S310 - at a loopback address
             text: str = answer.read().decode()
         return text
 
-    return await asyncio.to_thread(fetch)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(URLError):
+                return await asyncio.to_thread(fetch)
+            await asyncio.sleep(0.2)
 
 
 @pytest.mark.parametrize("component", SECTIONS)

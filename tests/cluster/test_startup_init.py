@@ -200,6 +200,17 @@ async def test_a_waiter_waits_with_its_own_account_until_those_before_it_are_up(
         await cluster.until(attempt, f"{resource.kind} {left} gone")
 
 
+async def test_kubernetes_may_fill_in_the_token_of_a_set_that_nobody_else_may_touch(
+    cluster: Cluster, kubectl: Kubectl, tmp_path: Path
+) -> None:
+    body = chain("guarded")
+    notes = part(body, "metadata", "annotations")
+    assert isinstance(notes, dict)
+    del notes[names.UNPROTECTED_ANNOTATION]
+    kubectl.apply(body)
+    await token_of(cluster, "guarded-ic-sat", tmp_path)
+
+
 async def test_in_a_group_each_copy_waits_in_its_init_container_for_its_own_leader(
     cluster: Cluster, kubectl: Kubectl, tmp_path: Path
 ) -> None:

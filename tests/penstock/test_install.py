@@ -1,4 +1,5 @@
 import asyncio
+import json
 import socket
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import psutil
 import pytest
 import yaml
 
-from penstock.lab import fingerprint, install, kubeconfigs, processes
+from penstock.lab import fingerprint, install, install_cli, kubeconfigs, processes
 from penstock.lab.errors import LabError
 from penstock.lab.helm import Helm, chart
 from penstock.lab.installation import Installation
@@ -99,6 +100,18 @@ def test_the_balancers_port_stays_while_it_can_be_had(layout: Layout) -> None:
         assert install._balancer_port(layout) == first
     remember(layout, taken)
     assert install._balancer_port(layout) == taken
+
+
+async def test_one_webhook_alone_is_refused_where_the_chart_runs_them() -> None:
+    options = install.InstallOptions(webhooks=install_cli.FEWEST_INSIDE - 1)
+    with pytest.raises(LabError, match="two webhooks at least: leave --webhooks out"):
+        await install_cli._inside("any", Path("helm"), options)
+
+
+def test_that_is_as_many_as_the_charts_schema_asks_for() -> None:
+    schema = json.loads((chart() / "values.schema.json").read_text())
+    fewest = schema["properties"]["webhook"]["properties"]["replicas"]["minimum"]
+    assert fewest == install_cli.FEWEST_INSIDE
 
 
 async def test_two_installs_at_once_do_not_meet(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The command line as a person meets it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,13 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 import pytest
+import yaml
 
 from api import exits
 from kube.errors import BadCredentials, Unreachable
 from penstock.__main__ import COMMANDS, LAB_COMMANDS, app
 from penstock.ending import exit_code
 from penstock.lab.errors import LabError
+from penstock.lab.folders import Labs
+from penstock.lab.layout import Layout, Settings
+
+WRONG, FAILED = exits.BAD_SETTINGS, exits.UNEXPECTED
 
 
 @dataclass(frozen=True)
@@ -66,34 +73,25 @@ def test_help_lists_all_commands_with_examples(penstock: Penstock) -> None:
         assert entry.name in done.stdout
 
 
-def test_help_loads_nothing_heavy() -> None:
-    program = (
-        "import sys; from penstock.__main__ import app\n"
-        "try: app(['lab', '--help'])\n"
-        "except SystemExit: pass\n"
-        "heavy = {'aiohttp', 'kubernetes', 'numpy', 'psutil', 'rich', 'yaml', 'asyncio'}\n"
-        "print('loaded:', sorted(heavy & sys.modules.keys()))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines()[-1] == "loaded: []"
-
-
 @pytest.mark.parametrize(
-    ("arguments", "line"),
+    ("arguments", "code", "line"),
     [
-        (("up", "--topology", "rack"), "--topology: 'rack' is not LEVEL=COUNT"),
-        (("up", "--name", "No"), "--name 'No'"),
-        (("up", "--set", "kube-proxy.v=1"), "'kube-proxy' is none of"),
-        (("up", "--kubernetes", "1.37"), "--kubernetes 1.37: give a full version"),
-        (("kubeconfig", "--name", "none"), "make it with `penstock lab up --name none`"),
-        (("logs", "--name", "none"), "`penstock lab list` shows which labs there are"),
+        (("up", "--topology", "rack"), WRONG, "--topology: 'rack' is not LEVEL=COUNT"),
+        (("up", "--name", "A B"), WRONG, "--name 'A B'"),
+        (("up", "--nodes", "-1"), WRONG, "--nodes -1: must not be negative"),
+        (("up", "--cpu", "many"), WRONG, "--cpu 'many'"),
+        (("up", "--set", "kube-proxy.v=1"), WRONG, "'kube-proxy' is none of"),
+        (("up", "--kubernetes", "1.37"), WRONG, "--kubernetes 1.37: give a full version"),
+        (("install", "--log-format", "xml"), WRONG, "'xml' is neither text nor json"),
+        (("kubeconfig", "--name", "none"), FAILED, "make it with `penstock lab up --name none`"),
+        (("logs", "--name", "none"), FAILED, "`penstock lab list` shows which labs there are"),
     ],
 )
-def test_a_mistake_is_one_line(penstock: Penstock, arguments: tuple[str, ...], line: str) -> None:
+def test_a_mistake_is_one_line(
+    penstock: Penstock, arguments: tuple[str, ...], code: int, line: str
+) -> None:
     done = penstock("lab", *arguments)
-    assert done.returncode == exits.UNEXPECTED
+    assert done.returncode == code
     assert done.stdout == ""
     (said,) = done.stderr.splitlines()
     assert said.startswith(f"penstock lab {arguments[0]}: ")
@@ -117,6 +115,24 @@ def test_a_lab_that_cannot_be_read_is_listed_and_can_be_removed(
     done = penstock("lab", "down", "--all")
     assert done.stdout == "Lab broken is gone.\n", done.stderr
     assert not directory.exists()
+
+
+def test_labs_and_where_their_metrics_are_can_be_read_by_tools(
+    penstock: Penstock, tmp_path: Path
+) -> None:
+    assert json.loads(penstock("lab", "list", "-o", "json").stdout) == {"labs": []}
+    folder = Labs.of({"HOME": str(tmp_path)}).folder("mine")
+    folder.root.mkdir(parents=True)
+    (listed,) = yaml.safe_load(penstock("lab", "list", "-o", "yaml").stdout)["labs"]
+    assert (listed["name"], listed["state"], listed["nodes"]) == ("mine", "unreadable", None)
+    layout = Layout.of(folder.root)
+    layout.settings.parent.mkdir(parents=True, exist_ok=True)
+    layout.settings.write_bytes(msgspec.json.encode(Settings(1, 1, workloads=False, code="x")))
+    told = penstock("lab", "metrics", "--name", "mine", "-o", "json")
+    assert json.loads(told.stdout)["components"] == [
+        {"name": name, "url": None} for name in ("webhook-0", "gangs")
+    ]
+    assert "gangs  does not run" in penstock("lab", "metrics", "--name", "mine").stdout
 
 
 def test_as_a_process_it_does_the_same(tmp_path: Path) -> None:

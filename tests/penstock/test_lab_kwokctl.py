@@ -72,6 +72,11 @@ def test_heartbeats_and_node_monitoring_are_as_in_a_real_cluster() -> None:
 def test_controllers_have_accounts_of_their_own() -> None:
     manager = patches(SPEC)["kube-controller-manager"]
     assert manager["use-service-account-credentials"] == ("true", False)
+    # What has none is done by the daemon itself, which is not the person, where it finds its keys.
+    assert manager["kubeconfig"] == ("/labs/try/kube-controller-manager.kubeconfig", True)
+    assert "kubeconfig" not in patches(replace(SPEC, runtime="kind"))["kube-controller-manager"]
+    (user,) = yaml.safe_load(kwokctl.manager_kubeconfig(plan()))["users"]
+    assert user["user"]["as"] == "system:kube-controller-manager"
 
 
 def test_the_stages_are_all_in_the_configuration() -> None:
