@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
@@ -25,14 +26,15 @@ from tests.chaos import ledger, results
 from tests.chaos.faults import FAULTS
 from tests.chaos.mutations import EXPECTED, MUTATIONS
 from tests.chaos.results import Result
-from tests.chaos.running import MANY, Script, drawn, run
-from tests.chaos.stage import spec, staged
+from tests.chaos.running import MANY, Script, abreast, drawn
+from tests.chaos.stage import ROOM, spec, staged
 
 ALL = "all"  # mutations, in turn
 EXAMPLES = """examples:
   make chaos RUNS=20 SEED=1                        seeds 1 to 20
   make chaos RUNS=5 SEED=7 ARGS="--keep"           and leave the lab up for the next time
   make chaos RUNS=3 ARGS="--only late-write,lose-node"
+  make chaos RUNS=20 ARGS="--abreast 2"            two at a time, which meet each other's faults
   make chaos RUNS=1 ARGS="--many 500"              that many sets scaled at once
   make chaos RUNS=4 ARGS="--mutate all"            do what is forbidden: it must be found
   python -m tests.chaos --summary                  add up the runs there are
@@ -48,6 +50,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=1, help="of the first run; then one more each")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no run after so long")
+    parser.add_argument("--abreast", type=int, default=1, help="so many runs at the same time")
     parser.add_argument("--only", default="", help=f"of {', '.join(FAULTS)}")
     parser.add_argument("--many", type=int, default=0, help="scale so many sets at once instead")
     parser.add_argument("--mutate", choices=[*MUTATIONS, ALL], default="")
@@ -88,20 +91,21 @@ async def session(told: argparse.Namespace) -> list[Result]:
     begun, task = time.perf_counter(), asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    lab = await cluster.up(spec(told.lab), cluster.screen())
+    lab = await cluster.up(spec(told.lab, ROOM * told.abreast), cluster.screen())
     found: list[Result] = []
     try:
         work = install(
             lab.directory, lab.kubeconfig, lab.binaries["helm"], InstallOptions(), lambda _: None
         )
         async with staged(lab, await work, told.build / "logs") as stage:
-            for script in scripts(told):
+            drawn_runs = scripts(told)
+            while together := list(islice(drawn_runs, told.abreast)):
                 if told.minutes and time.perf_counter() - begun > told.minutes * 60:
                     break
-                result = await run(stage, script)
-                results.append(result, told.build)
-                found.append(result)
-                _say(_told(result))
+                for result in await abreast(stage, together):
+                    results.append(result, told.build)
+                    found.append(result)
+                    _say(_told(result))
     finally:
         if not told.keep:
             stop(lab.directory)

@@ -55,15 +55,18 @@ class Actor:
         alive = self.process is not None and self.process.returncode is None
         return self.process.pid if alive and self.process else 0
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process, if there is one."""
-        if self.pid:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+    def signal(self, number: signal.Signals) -> bool:
+        """Send a signal to the process; whether there is one."""
+        if not self.pid:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+            return True
+        return False
 
-    def kill(self) -> None:
-        """End it as `kill -9` does."""
-        self.signal(signal.SIGKILL)
+    def kill(self) -> bool:
+        """End it as `kill -9` does; whether there was one."""
+        return self.signal(signal.SIGKILL)
 
     async def run(self) -> None:
         """Keep one running until cancelled."""

@@ -1,6 +1,6 @@
 """What must hold in the end, and how long it took to come about."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from api import names
@@ -26,10 +26,10 @@ def there(state: State) -> set[tuple[str, str, str, str]]:
     return found
 
 
-def within(state: State, space: str) -> State:
+def within(state: State, spaces: Collection[str]) -> State:
     """Leave out what is in other namespaces."""
     return {
-        kind: [each for each in objects if _name(each)[0] in (space, "")]
+        kind: [each for each in objects if _name(each)[0] in (*spaces, "")]
         for kind, objects in state.items()
     }
 
@@ -104,6 +104,28 @@ def complete(state: State, at: float) -> Iterator[Finding]:
         if have != want:
             what = f"clique {clique[0]}/{clique[1]}"
             yield Finding("settled", at, what, f"has {have} pods in the end, not {want}")
+
+
+def packed(state: State, at: float) -> Iterator[Finding]:
+    """All pods of a gang that must be in one domain are in one."""
+    seen = state.get("nodes", ())
+    nodes = {_name(each)[1]: part(part(each, "metadata"), "labels") for each in seen}
+    pods = [things.pod(each) for each in state.get("pods", ())]
+    for each in state.get("podgangs", ()):
+        space, name = _name(each)
+        pack = part(part(part(each, "spec"), "topologyConstraint"), "packConstraint")
+        if key := str(pack.get("required") or ""):
+            # A rack's name may occur in several blocks.
+            path = LEVELS[: LEVELS.index(key) + 1] if key in LEVELS else (key,)
+            there = [p.node for p in pods if (p.namespace, p.gang) == (space, name) and p.bound]
+            domains = {
+                "/".join(str(nodes[node].get(level)) for level in path)
+                for node in there
+                if node in nodes
+            }
+            if len(domains) > 1:
+                why = f"must be in one domain, and is in {', '.join(sorted(domains))}"
+                yield Finding("packed", at, f"gang {space}/{name}", why)
 
 
 def _cliques(body: JsonObject, copies: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, str]]:
@@ -197,5 +219,6 @@ def faults(writes: Sequence[Write], end: float) -> tuple[tuple[float, float], ..
     return tuple(sorted([*found, *((at, end) for at in begun.values())]))
 
 
+LEVELS = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 MARK_FAULT = f"{names.GROUP}-chaos-fault"
 MARK_HEALED = f"{names.GROUP}-chaos-healed"

@@ -7,7 +7,7 @@ the clock says.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
@@ -103,9 +103,9 @@ def read(lines: Iterable[bytes]) -> Log:
     return Log(tuple(_ordered(found)), tuple(sorted(starts)))
 
 
-def within(log: Log, space: str) -> Log:
+def within(log: Log, spaces: Collection[str]) -> Log:
     """Leave out what is in other namespaces, but for leases."""
-    kept = [w for w in log.writes if w.namespace in (space, "") or w.resource == "leases"]
+    kept = [w for w in log.writes if w.namespace in (*spaces, "") or w.resource == "leases"]
     return replace(log, writes=tuple(kept))
 
 
@@ -153,6 +153,10 @@ def _write(event: _Event, body: JsonObject, *, known: bool) -> Write:
     if ref.subresource == "binding":
         body, version = _object(event.request_object), ""
     deleting = event.verb in ("delete", "deletecollection")
+    gone = known and deleting and (is_status or not body or not _lingers(meta))
+    if known and not deleting and meta.get("deletionTimestamp") and not _lingers(meta):
+        # A write to what has no grace left ends it, and answers with the revision from before.
+        gone, version = True, ""
     instance = _INSTANCE.fullmatch(event.user_agent)
     return Write(
         int(version or 0),
@@ -165,7 +169,7 @@ def _write(event: _Event, body: JsonObject, *, known: bool) -> Write:
         body,
         instance[1] if instance else "",
         ref.subresource,
-        gone=known and deleting and (is_status or not body or not _lingers(meta)),
+        gone=gone,
         known=known,
         asked=bytes(event.request_object),
     )

@@ -6,7 +6,7 @@ STATE is a JSON object with all objects there are in the end, by the plural of t
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,15 +28,15 @@ class Verdict:
 
 
 def check(
-    lines: Iterable[bytes], state: State, space: str = "", *, at_rest: bool = True
+    lines: Iterable[bytes], state: State, spaces: Collection[str] = (), *, at_rest: bool = True
 ) -> Verdict:
     """Judge every instant, and the end; with `at_rest`, also that all has come about.
 
-    With a namespace, only what is in it counts, and what is in none.
+    With namespaces, only what is in those counts, and what is in none.
     """
     log = audit_log.read(lines)
-    if space:
-        log, state = audit_log.within(log, space), audit_final.within(state, space)
+    if spaces:
+        log, state = audit_log.within(log, spaces), audit_final.within(state, spaces)
     end = max((write.at for write in log.writes), default=0.0)
     times = Times(log.starts, audit_final.faults(log.writes, end))
     room, pace = RoomKept(), Pace(times)
@@ -59,6 +59,7 @@ def check(
     findings += audit_final.replayed(state, world, end)
     if at_rest:
         findings += [*audit_final.settled(state, end), *audit_final.complete(state, end)]
+        findings += audit_final.packed(state, end)
     figures = {
         "writes": len(log.writes),
         "lifts": lifts,
@@ -81,7 +82,7 @@ def run(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("log", type=Path)
     parser.add_argument("state", type=Path)
-    parser.add_argument("--namespace", default="", help="judge nothing outside of it")
+    parser.add_argument("--namespace", action="append", default=[], help="judge only what is there")
     options = parser.parse_args(arguments)
     log: Path = options.log
     state: Path = options.state

@@ -39,6 +39,7 @@ class Daemons:
     _records: dict[str, Record] = field(default_factory=dict)
     _children: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _down: set[str] = field(default_factory=set)
+    _turns: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     def learn(self) -> None:
         """Take note of how everything was started."""
@@ -58,17 +59,21 @@ class Daemons:
                     self._start(name)
 
     async def restart(self, name: str, down_seconds: float) -> None:
-        """Kill a daemon as `kill -9` does, and start it after some time."""
-        self._down.add(name)
-        try:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                psutil.Process(self._records[name].pid).kill()
-            while processes.running(self._records[name]):
-                await asyncio.sleep(0.02)
-            await asyncio.sleep(down_seconds)
-        finally:
-            self._start(name)
-            self._down.discard(name)
+        """Kill a daemon as `kill -9` does, and start it after some time.
+
+        One after the other, if several ask for it: two of a kind would fight for a port.
+        """
+        async with self._turns.setdefault(name, asyncio.Lock()):
+            self._down.add(name)
+            try:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    psutil.Process(self._records[name].pid).kill()
+                while processes.running(self._records[name]):
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(down_seconds)
+            finally:
+                self._start(name)
+                self._down.discard(name)
 
     def _start(self, name: str) -> None:
         line = self._lines[name]

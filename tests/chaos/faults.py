@@ -4,9 +4,10 @@ import asyncio
 import random
 import re
 import signal
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -16,10 +17,14 @@ from api.jsons import JsonObject
 from kube.client import Deletion
 from kube.errors import ApiError, NotFound
 from kube.resources import NODES, PODS
+from penstock.lab.errors import LabError
+from tests.chaos import audit_things as things
 from tests.chaos.actors import Actor
+from tests.chaos.audit_log import part
 from tests.chaos.load import People
 from tests.chaos.meddling import KINDS, Act, Ambush
 from tests.chaos.proxy import OF_WATCHES, Trouble
+from tests.chaos.results import Done
 from tests.chaos.stage import Stage
 
 SOON: Final = 4.0  # seconds; so long is a write waited for that an act is to meet
@@ -29,6 +34,10 @@ _NODE: Final = re.compile(rb'"(node-\d+)"')
 _GPU: Final = "nvidia.com/gpu"
 _RACK: Final = "topology.kubernetes.io/rack"
 _BEHAVIOUR: Final = "lab.penstock.dev/behaviour"
+TOLD: Final = {
+    Trouble.CONFLICT: Done.CONFLICT, Trouble.BUSY: Done.BUSY,
+    Trouble.BROKEN: Done.BROKEN, Trouble.CUT: Done.CUT,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,8 @@ class Scene:
     space: str
     people: People
     chance: random.Random
+    done: Counter[Done] = field(default_factory=Counter)
+    """What really came about, by its kind: an ambush may wait in vain."""
 
     async def on_write(
         self, component: str, kinds: tuple[str, ...], act: Act, *, early: bool
@@ -65,12 +76,12 @@ Deed: TypeAlias = Callable[[Scene], Awaitable[None]]
 
 async def _kill(scene: Scene, component: str) -> None:
     async def kill(actor: Actor, _body: bytes) -> None:
-        actor.kill()
+        scene.done[Done(f"kill {component}")] += actor.kill()
 
     for _ in range(scene.chance.randint(1, 3)):
         if not await scene.on_write(component, ("write", "lift"), kill, early=False):
             for actor in scene.stage.actors.of(component):
-                actor.kill()
+                await kill(actor, b"")
         await scene.pause(0, 1.5)
 
 
@@ -84,8 +95,24 @@ async def kill_workloads(scene: Scene) -> None:
     await _kill(scene, "workloads")
 
 
+async def kill_webhooks(scene: Scene) -> None:
+    """`kill -9` of all webhooks at once, which are away for a while."""
+    stage = scene.stage
+    try:
+        for each in stage.webhooks():
+            with suppress(LabError):  # it is down already, by another run beside this one
+                await asyncio.to_thread(stage.installation.kill_component, each)
+                scene.done[Done.KILL_WEBHOOK] += 1
+        await scene.pause(0, 3)
+    finally:
+        for each in stage.webhooks():
+            await asyncio.to_thread(stage.installation.start_component, each)
+    await stage.reviewed()
+
+
 async def _restart(scene: Scene, daemon: str) -> None:
     await scene.stage.daemons.restart(daemon, scene.chance.uniform(0, 1.5))
+    scene.done[Done(f"restart {daemon}")] += 1
     await scene.stage.ready()
 
 
@@ -118,7 +145,7 @@ async def pause_leader(scene: Scene) -> None:
         if leader is not None:
             await stop(leader, b"")
     for actor in stopped:
-        await _until_another_leads(scene, actor)
+        scene.done[Done.PAUSED] += await _until_another_leads(scene, actor)
         actor.signal(signal.SIGCONT)
 
 
@@ -127,7 +154,7 @@ async def late_write(scene: Scene) -> None:
 
     async def hold(actor: Actor, _body: bytes) -> None:
         actor.signal(signal.SIGSTOP)
-        await _until_another_leads(scene, actor)
+        scene.done[Done.LATE] += await _until_another_leads(scene, actor)
 
     met = await scene.on_write("gangs", ("lift", "reserve", "begin"), hold, early=True)
     if met:
@@ -136,12 +163,15 @@ async def late_write(scene: Scene) -> None:
         actor.signal(signal.SIGCONT)
 
 
-async def _until_another_leads(scene: Scene, actor: Actor) -> None:
+async def _until_another_leads(scene: Scene, actor: Actor) -> bool:
+    """Wait until another leads, or for long; whether it came to that."""
     with suppress(TimeoutError):
         async with asyncio.timeout(DEPOSED):
             while (leader := await scene.stage.leader()) is None or leader is actor:
                 await asyncio.sleep(0.1)
             await scene.pause(0, 1.0)  # it may have begun by then, or not
+            return True
+    return False
 
 
 async def lose_node(scene: Scene) -> None:
@@ -150,7 +180,8 @@ async def lose_node(scene: Scene) -> None:
 
     async def lose(_actor: Actor, body: bytes) -> None:
         for name in sorted({found.decode() for found in _NODE.findall(body)})[:1]:
-            undo.append(await how(scene, name))  # noqa: PERF401 - mended even if the next fails
+            undo.append(await how(scene, name))
+            scene.done[Done.NODE] += 1
 
     undo: list[Deed] = []
     await scene.on_write("gangs", ("lift", "lift", "reserve"), lose, early=True)
@@ -189,10 +220,13 @@ async def _behave(scene: Scene, name: str, how: str | None) -> None:
 async def _remove(scene: Scene, name: str) -> Deed:
     client = scene.stage.client
     body: JsonObject = msgspec.json.decode(await client.raw_get(NODES.path(None, name)))
-    meta = body["metadata"]
-    assert isinstance(meta, dict)
+    meta = part(body, "metadata")
     for each in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
         meta.pop(each, None)
+    # It comes back whole: who shut or silenced it meanwhile cannot mend one that is away.
+    part(meta, "annotations").pop(_BEHAVIOUR, None)
+    for each in ("unschedulable", "taints"):
+        part(body, "spec").pop(each, None)
     await scene.insist(lambda: client.delete(NODES, name))
 
     async def undo(there: Scene) -> None:
@@ -207,24 +241,31 @@ async def _end_pods(scene: Scene, node: str) -> None:
 
     The lab's stand-in for kubelets never looks at those again: their sets would hang for ever.
     """
-    client, space = scene.stage.client, scene.space
-    told: list[str] = []
+    client = scene.stage.client
+    told: list[_Meta] = []
 
     async def look() -> None:
-        found = await client.list_pages(PODS, _Labelled, space, fields=f"spec.nodeName={node}")
-        told[:] = [each.metadata.name for each in found.items if each.metadata.deletion_timestamp]
+        # In all namespaces: runs beside this one lost the node too.
+        found = await client.list_pages(PODS, _Labelled, fields=f"spec.nodeName={node}")
+        told[:] = [each.metadata for each in found.items if each.metadata.deletion_timestamp]
 
     await scene.insist(look)
-    for name in told:
-        await scene.insist(partial(client.delete, PODS, name, space, AT_ONCE))
+    for each in told:
+        await scene.insist(partial(client.delete, PODS, each.name, each.namespace, AT_ONCE))
 
 
 async def rack_down(scene: Scene) -> None:
     """A whole rack stops reporting, and comes back."""
-    nodes = (await scene.stage.client.list_pages(NODES, _Labelled)).items
-    rack = scene.chance.choice(sorted({each.metadata.labels[_RACK] for each in nodes}))
-    there = [n.metadata.name for n in nodes if n.metadata.labels[_RACK] == rack]
+    racks: dict[str, list[str]] = {}
+
+    async def look() -> None:
+        for node in (await scene.stage.client.list_pages(NODES, _Labelled)).items:
+            racks.setdefault(node.metadata.labels[_RACK], []).append(node.metadata.name)
+
+    await scene.insist(look)
+    there = racks[scene.chance.choice(sorted(racks))]
     await asyncio.gather(*(_behave(scene, name, "not-ready") for name in there))
+    scene.done[Done.RACK] += 1
     await scene.pause(4, 9)
     await asyncio.gather(*(_behave(scene, name, None) for name in there))
 
@@ -234,15 +275,29 @@ async def thieves(scene: Scene) -> None:
 
     async def steal(_actor: Actor, body: bytes) -> None:
         for name in sorted({found.decode() for found in _NODE.findall(body)})[:2]:
-            await _stranger(scene, scene.chance.choice((2, 4, 8)), name)
+            with suppress(ApiError):
+                free = await _free_gpus(scene, name)
+                # Half of it may be what the gang needs as well; more would wait for ever.
+                gpus = max(1, free // scene.chance.choice((1, 1, 2)))
+                await _stranger(scene, gpus, name)
         await scene.pause(0.2, 0.8)
 
-    await scene.on_write("gangs", ("reserve", "begin", "lift"), steal, early=True)
+    for _ in range(scene.chance.randint(1, 2)):
+        await scene.on_write("gangs", ("reserve", "lift"), steal, early=True)
     for _ in range(scene.chance.randint(2, 8)):
         await _stranger(scene, scene.chance.choice((1, 4, 8)), "")
         await scene.pause(0, 0.3)
     await scene.pause(1, 6)
     await _send_strangers_away(scene)
+
+
+async def _free_gpus(scene: Scene, node: str) -> int:
+    client = scene.stage.client
+    body: JsonObject = msgspec.json.decode(await client.raw_get(NODES.path(None, node)))
+    found = await client.list_pages(PODS, msgspec.Raw, fields=f"spec.nodeName={node}")
+    pods = [things.pod(msgspec.json.decode(each)) for each in found.items]
+    taken = sum(pod.takes.get(_GPU, 0) for pod in pods if pod.at)
+    return things.allocatable(body).get(_GPU, 0) - taken
 
 
 async def _stranger(scene: Scene, gpus: int, node: str) -> None:
@@ -259,6 +314,7 @@ async def _stranger(scene: Scene, gpus: int, node: str) -> None:
     }  # fmt: skip
     with suppress(ApiError):
         await scene.stage.client.create(PODS, body, scene.space)
+        scene.done[Done.STRANGER] += 1
 
 
 async def _send_strangers_away(scene: Scene) -> None:
@@ -282,8 +338,10 @@ async def bad_answers(scene: Scene) -> None:
     """Conflicts, 429, 500 and answers that are cut, some of each."""
     kinds = (Trouble.CONFLICT, Trouble.BUSY, Trouble.BROKEN, Trouble.CUT)
     share = scene.chance.choice((0.1, 0.3, 0.5))
-    async with scene.stage.meddler.weather(share, kinds, scene.chance):
+    async with scene.stage.meddler.weather(share, kinds, scene.chance) as met:
         await scene.pause(3, 8)
+    for trouble, count in met.items():
+        scene.done[TOLD[trouble]] += count
 
 
 async def lost_watches(scene: Scene) -> None:
@@ -291,6 +349,7 @@ async def lost_watches(scene: Scene) -> None:
     for _ in range(scene.chance.randint(1, 4)):
         for actor in scene.stage.actors.cast:
             actor.proxy.inflict(scene.chance.choice(OF_WATCHES))
+            scene.done[Done.WATCHES] += 1
         await scene.pause(0.2, 2.0)
         for actor in scene.stage.actors.cast:
             actor.proxy.heal()
@@ -308,19 +367,21 @@ async def scale_many(scene: Scene, count: int) -> None:
     await people.make_small(count)
     await scene.pause(0, 2.0)
     await people.scale_small(2)
+    scene.done[Done.SCALED] += len(people.small)
 
 
 FAULTS: Final[dict[str, Deed]] = {
     each.__name__.replace("_", "-"): each
     for each in (
-        kill_gangs, kill_workloads, restart_api, restart_etcd, restart_scheduler, pause_leader,
-        late_write, lose_node, rack_down, thieves, bad_answers, lost_watches, burst,
+        kill_gangs, kill_workloads, kill_webhooks, restart_api, restart_etcd, restart_scheduler,
+        pause_leader, late_write, lose_node, rack_down, thieves, bad_answers, lost_watches, burst,
     )
 }  # fmt: skip
 
 
 class _Meta(msgspec.Struct, rename="camel"):
     name: str
+    namespace: str = ""
     labels: dict[str, str] = {}
     deletion_timestamp: str = ""
 

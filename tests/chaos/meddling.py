@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -61,12 +62,30 @@ class Ambush:
         return self.count == 0
 
 
+@dataclass(eq=False)
+class _Weather:
+    """A share of requests that go wrong in one of some ways, and how many did so far."""
+
+    share: float
+    faults: tuple[Trouble, ...]
+    chance: random.Random
+    met: Counter[Trouble] = field(default_factory=Counter)
+
+    def draw(self, head: Head) -> Trouble | None:
+        if self.chance.random() >= self.share:
+            return None
+        trouble = self.chance.choice(self.faults)
+        # Only a write can be in conflict: a read that drew this is answered as ever.
+        self.met[trouble] += trouble is not Trouble.CONFLICT or head.method in WRITES
+        return trouble
+
+
 class Meddler:
     """All ambushes that wait, and how many requests go wrong meanwhile."""
 
     def __init__(self) -> None:
         self._ambushes: list[Ambush] = []
-        self._weather: tuple[float, tuple[Trouble, ...], random.Random] | None = None
+        self._weathers: list[_Weather] = []
 
     @contextmanager
     def ambush(self, ambush: Ambush) -> Iterator[asyncio.Event]:
@@ -80,21 +99,20 @@ class Meddler:
     @asynccontextmanager
     async def weather(
         self, share: float, faults: tuple[Trouble, ...], chance: random.Random
-    ) -> AsyncIterator[None]:
-        """Have this share of requests go wrong in one of these ways."""
-        self._weather = share, faults, chance
+    ) -> AsyncIterator[Counter[Trouble]]:
+        """Have this share of requests go wrong in one of these ways; counts them."""
+        weather = _Weather(share, faults, chance)
+        self._weathers.append(weather)
         try:
-            yield
+            yield weather.met
         finally:
-            self._weather = None
+            self._weathers.remove(weather)
 
     async def before(self, actor: Actor, head: Head, body: bytes) -> Trouble | None:
         """Spring what lies in wait for this request, and choose what becomes of it."""
         await self._spring(actor, head, body, early=True)
-        if self._weather is None:
-            return None
-        share, faults, chance = self._weather
-        return chance.choice(faults) if chance.random() < share else None
+        drawn = (each.draw(head) for each in self._weathers)
+        return next((trouble for trouble in drawn if trouble), None)
 
     async def after(self, actor: Actor, head: Head) -> None:
         """Spring what lies in wait for this write to have happened."""

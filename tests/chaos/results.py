@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,28 @@ from tests.chaos.audit_rules import Finding
 
 BUILD: Final = Path("build/chaos")
 RUNS: Final = "runs.jsonl"
+
+
+class Done(StrEnum):
+    """What can come about in a run, in the words and the order of the table of all runs."""
+
+    KILL_GANGS = "kill gangs"
+    KILL_WORKLOADS = "kill workloads"
+    KILL_WEBHOOK = "kill webhook"
+    API_SERVER = "restart kube-apiserver"
+    ETCD = "restart etcd"
+    SCHEDULER = "restart kube-scheduler"
+    PAUSED = "leader paused"
+    LATE = "late write"
+    NODE = "node lost"
+    RACK = "rack lost"
+    STRANGER = "stranger"
+    CONFLICT = "409"
+    BUSY = "429"
+    BROKEN = "500"
+    CUT = "answer cut"
+    WATCHES = "watches lost"
+    SCALED = "scaled at once"
 
 
 @dataclass(frozen=True)
@@ -31,6 +54,7 @@ class Result:
     trouble: str = ""  # why the run itself could not be made, which says nothing of Penstock
     mutation: str = ""  # what the harness itself did that is forbidden
     kept: str = ""  # where log and state of a run with findings are
+    done: dict[str, int] = field(default_factory=dict)  # what came about, by its kind
 
     @property
     def clean(self) -> bool:

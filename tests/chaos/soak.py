@@ -237,7 +237,7 @@ async def measure(options: argparse.Namespace) -> list[Row]:
             await asyncio.sleep(SAMPLE_SECONDS)
         finally:
             following.cancel()
-        state = audit_final.within(await lists(client, space), space)
+        state = audit_final.within(await lists(client, space), [space])
         wrong = [*audit_final.settled(state, 0.0), *audit_final.complete(state, 0.0)]
         for finding in wrong[:10]:
             _say(f"{finding.what}: {finding.why}")

@@ -46,22 +46,24 @@ KINDS: Final[tuple[Resource, ...]] = (
 AUDIT: Final = Setting("kube-apiserver", "audit-log-maxsize", "100000")
 """MiB before the log is put aside; a run must find all of its own in one file."""
 PREFIX: Final = "chaos-"
+ROOM: Final = 40  # nodes for each of the runs that are made at the same time
 PATIENCE: Final = 120.0
 AT_ONCE: Final = 16
 
 
-def spec(name: str, nodes: int = 40) -> LabSpec:
+def spec(name: str, nodes: int = ROOM) -> LabSpec:
     """The lab that runs are made on: racks of two nodes, and everything is recorded."""
     return LabSpec(name, nodes=nodes, audit=True, settings=(AUDIT,))
 
 
-async def lists(client: Client, space: str) -> dict[str, list[JsonObject]]:
-    """Give all objects of a namespace that gangs are made of, and nodes, by plural."""
+async def lists(client: Client, *spaces: str) -> dict[str, list[JsonObject]]:
+    """Give all objects of namespaces that gangs are made of, and nodes, by plural."""
     found: dict[str, list[JsonObject]] = {}
     for kind in KINDS:
-        where = space if kind.namespaced else None
-        listing = await client.list_pages(kind, msgspec.Raw, where)
-        found[kind.plural] = [msgspec.json.decode(each) for each in listing.items]
+        there = found.setdefault(kind.plural, [])
+        for where in spaces if kind.namespaced else (None,):
+            listing = await client.list_pages(kind, msgspec.Raw, where)
+            there += [msgspec.json.decode(each) for each in listing.items]
     return found
 
 
@@ -70,6 +72,7 @@ class Stage:
     """Where runs are made."""
 
     lab: Lab
+    installation: Installation
     client: Client
     folder: Folder
     actors: Actors
@@ -100,9 +103,23 @@ class Stage:
                 while await self.leader(lease) is None:
                     await asyncio.sleep(0.1)
 
-    async def lists(self, space: str) -> dict[str, list[JsonObject]]:
+    def webhooks(self) -> list[str]:
+        """Name the lab's webhooks."""
+        every = self.installation.settings.components()
+        return [each for each in every if each.startswith("webhook")]
+
+    async def reviewed(self) -> None:
+        """Return once all webhooks answer."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                ready = await asyncio.to_thread(self.installation.layout.addresses.read_text)
+                if len(ready.split()) == len(self.webhooks()):
+                    return
+                await asyncio.sleep(0.2)
+
+    async def lists(self, *spaces: str) -> dict[str, list[JsonObject]]:
         """Give all objects that gangs are made of, as they are now."""
-        return await lists(self.client, space)
+        return await lists(self.client, *spaces)
 
     async def mark(self, space: str, name: str) -> None:
         """Leave a mark in the audit log; waits for an API server that takes it."""
@@ -193,7 +210,7 @@ async def staged(lab: Lab, installation: Installation, logs: Path) -> AsyncItera
         connect(lab.kubeconfig, "chaos") as client,
         acting(installation, logs, meddler) as actors,
     ):
-        stage = Stage(lab, client, folder, actors, daemons, meddler)
+        stage = Stage(lab, installation, client, folder, actors, daemons, meddler)
         with suppress(AlreadyExists):
             await client.create(TOPOLOGY_BINDINGS, BINDING)
         keeping = asyncio.create_task(daemons.keep())

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from api import names
 from api.jsons import Json, JsonObject
 from tests.chaos import audit_final, audit_log, checker
 from tests.chaos.audit_final import MARK_FAULT, MARK_HEALED
@@ -232,6 +233,43 @@ def test_a_set_that_is_deleted_and_still_there_is_found() -> None:
     going: JsonObject = {**body, "metadata": {**meta, "deletionTimestamp": "now"}}
     state = {**whole_gang().state(), "podcliquesets": [going]}
     assert [each.why for each in audit_final.complete(state, 0.0)] == ["is still to go in the end"]
+
+
+def test_a_pod_ends_by_any_write_once_it_was_deleted_without_grace() -> None:
+    """Killed between the two steps of a deletion, an API server leaves the second to a write."""
+    script = whole_gang()
+    script.stranger("late", 0, "n3")
+    body = script.objects["pods", "late"]
+    meta: JsonObject = {
+        "name": "late", "namespace": SPACE, "uid": "uid-late", "resourceVersion": "150",
+        "deletionTimestamp": "2026-11-19T19:24:49Z", "deletionGracePeriodSeconds": 0,
+    }  # fmt: skip
+    gone: JsonObject = {**body, "kind": "Pod", "metadata": meta}
+    script.line("patch", "pods", "late", user="gc", answer=gone, subresource="status")
+    del script.objects["pods", "late"]
+    assert found(script) == []
+
+
+@pytest.mark.parametrize(
+    ("blocks", "wrong"),
+    [
+        pytest.param(("b0", "b0"), [], id="one rack"),
+        pytest.param(("b0", "b1"), ["None/b0/r, None/b1/r"], id="racks of one name in two blocks"),
+    ],
+)
+def test_a_gang_that_must_be_in_one_rack_and_is_not_is_found(
+    blocks: tuple[str, str], wrong: list[str]
+) -> None:
+    state = {**whole_gang().state(nodes=2)}
+    state["nodes"] = [
+        {"metadata": {"name": f"n{n}", "labels": {names.BLOCK_KEY: block, names.RACK_KEY: "r"}}}
+        for n, block in enumerate(blocks)
+    ]
+    (gang,) = state["podgangs"]
+    near: JsonObject = {"topologyConstraint": {"packConstraint": {"required": names.RACK_KEY}}}
+    state["podgangs"] = [{**gang, "spec": near}]
+    said = [each.why.partition("is in ")[2] for each in audit_final.packed(state, 0.0)]
+    assert said == wrong
 
 
 def test_a_log_that_tells_another_story_than_the_final_state_is_found() -> None:

@@ -12,9 +12,9 @@ from tests.chaos.faults import FAULTS
 from tests.chaos.load import SHAPES
 from tests.chaos.meddling import KINDS, Ambush, Meddler
 from tests.chaos.mutations import EXPECTED, MUTATIONS
-from tests.chaos.proxy import Head
+from tests.chaos.proxy import Head, Trouble
 from tests.chaos.results import Result
-from tests.chaos.running import drawn
+from tests.chaos.running import concerning, drawn
 from tests.support.chance import dice
 
 LIFT = Head("PATCH", "/api/v1/namespaces/a/pods/p?fieldManager=x")
@@ -87,6 +87,18 @@ async def test_an_ambush_acts_once_on_the_nth_write_of_its_component() -> None:
     assert (acted, sprung.is_set()) == ([b"2"], True)
 
 
+async def test_weather_counts_what_it_made_of_requests_and_others_may_begin_meanwhile() -> None:
+    meddler = Meddler()
+    conflict, busy = (Trouble.CONFLICT,), (Trouble.BUSY,)
+    async with meddler.weather(1.0, conflict, dice(1)) as conflicts:
+        async with meddler.weather(1.0, busy, dice(1)) as others:
+            pass
+        met = [await meddler.before(_Actor(), head, b"") for head in (LIFT, READ)]  # type: ignore[arg-type]
+    # Nobody can be in conflict who only reads.
+    assert (met, dict(conflicts), dict(others)) == ([*conflict * 2], {Trouble.CONFLICT: 1}, {})
+    assert await meddler.before(_Actor(), LIFT, b"") is None  # type: ignore[arg-type]
+
+
 def test_runs_are_added_to_those_there_are(tmp_path: Path) -> None:
     for each in (result(), result("room")):
         results.append(each, tmp_path)
@@ -120,6 +132,15 @@ def test_a_run_is_well_without_findings_or_with_those_of_its_mutation(
     made: Result, *, well: bool
 ) -> None:
     assert (command.missed([made]) == []) is well
+
+
+def test_findings_of_runs_made_abreast_go_to_the_run_they_are_about() -> None:
+    one, other, both = (
+        Finding("settled", 1.0, what, "why") for what in ("gang a/g", "gang aa/g", "node n")
+    )
+    spaces = ["a", "aa"]
+    assert list(concerning("a", [one, other, both], spaces)) == [one, both]
+    assert list(concerning("aa", [one, other, both], spaces)) == [other, both]
 
 
 def test_each_mutation_has_a_rule_that_must_find_it() -> None:
