@@ -3,8 +3,10 @@
 To add a command, write a function for typer anywhere and add a line to one of the tables.
 """
 
+import sys
 from typing import Final
 
+from penstock import piping
 from penstock.lazy import Entry, group
 
 LAB_COMMANDS: Final = (
@@ -83,6 +85,12 @@ LAB_COMMANDS: Final = (
 )
 
 POLICY_COMMANDS: Final = (
+    Entry(
+        "status",
+        "penstock.policy.flags:status",
+        "Tell whether the cluster's policy is in force, and since when.",
+        ("kubectl penstock policy status", "penstock policy status --watch -o json"),
+    ),
     Entry(
         "lint",
         "penstock.policy.flags:lint",
@@ -325,7 +333,7 @@ app.add_typer(
 
 app.add_typer(
     group(
-        "The policy offline: looked through, tried on manifests, and compared with another.",
+        "The policy: whether it is in force; and offline looked through, tried and compared.",
         POLICY_COMMANDS,
         (
             "penstock policy lint policy.yaml",
@@ -357,7 +365,11 @@ def _penstock() -> None:
 
 def main() -> None:
     """Run the command line."""
-    app()
+    piping.take_over()
+    try:
+        app()
+    finally:
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

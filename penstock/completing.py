@@ -20,19 +20,19 @@ from penstock.plugin.asking import Where
 _NO_FILES: Final = ":4"  # what kubectl understands as: offer no names of files beside these
 
 
-def gangs(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Offer the gangs of the namespace."""
-    return _offered("PODGANGS", ctx, incomplete)
+def gangs_and_sets(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Offer the gangs and the sets of the namespace."""
+    return _offered(("PODGANGS", "PODCLIQUESETS"), ctx, incomplete)
 
 
 def sets(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the sets of the namespace."""
-    return _offered("PODCLIQUESETS", ctx, incomplete)
+    return _offered(("PODCLIQUESETS",), ctx, incomplete)
 
 
 def nodes(ctx: typer.Context, incomplete: str) -> list[str]:
     """Offer the nodes."""
-    return _offered("NODES", ctx, incomplete)
+    return _offered(("NODES",), ctx, incomplete)
 
 
 def for_kubectl(words: Sequence[str]) -> str:
@@ -54,10 +54,10 @@ def main() -> None:
     sys.stdout.write(for_kubectl(sys.argv[1:]))
 
 
-def _offered(kind: str, ctx: typer.Context, incomplete: str) -> list[str]:
+def _offered(kinds: Sequence[str], ctx: typer.Context, incomplete: str) -> list[str]:
     kubeconfig, context, namespace = (
         str(ctx.params.get(key) or "") for key in ("kubeconfig", "context", "namespace")
     )
     where = Where(kubeconfig, context, namespace)
     offering = importlib.import_module("penstock.plugin.offering")
-    return [name for name in offering.names(kind, where) if name.startswith(incomplete)]
+    return [name for name in offering.names(kinds, where) if name.startswith(incomplete)]

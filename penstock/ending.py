@@ -10,7 +10,7 @@ import typer
 
 from api import exits
 from kube.errors import ApiError, BadCredentials, Forbidden, Unauthorized, Unreachable
-from penstock.lab.errors import LabError
+from penstock.lab.errors import BadFlagError, LabError
 
 T = TypeVar("T")
 
@@ -52,6 +52,8 @@ def exit_code(error: LabError | ApiError | AskedWronglyError) -> int:
     match error:
         case AskedWronglyError():
             return error.code
+        case BadFlagError():
+            return exits.BAD_SETTINGS
         case Unreachable():
             return exits.NO_API_SERVER
         case BadCredentials() | Unauthorized() | Forbidden():

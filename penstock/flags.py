@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.forms import ForTools
 from penstock.lazy import call
 
 
@@ -26,7 +27,7 @@ def demo(
     call("penstock.demo:demo", locals())
 
 
-def release(
+def release(  # noqa: PLR0913  (each is a flag)
     name: Annotated[str, typer.Argument(help="Only the pods of this set or gang.")] = "",
     *,
     everything: Annotated[
@@ -38,6 +39,7 @@ def release(
     yes: Annotated[
         bool, typer.Option("--yes", help="Do it; without this, what would be done is shown.")
     ] = False,
+    output: ForTools = "",
     kubeconfig: Annotated[
         Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
     ] = None,
@@ -62,6 +64,7 @@ def prove(
         float, typer.Option(help="How many seconds there is time.", min=0, max=3600)
     ] = 240,
     look: Annotated[bool, typer.Option("--look", help="Close nothing.")] = False,
+    output: ForTools = "",
     kubeconfig: Annotated[
         Path | None, typer.Option(help="How to reach the cluster (default: as kubectl does).")
     ] = None,

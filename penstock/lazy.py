@@ -1,7 +1,7 @@
 """Commands that are imported only when they run, so that `--help` is there at once."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -39,14 +39,27 @@ class LazyCommand(TyperCommand):
         """Import the command and let it parse its arguments."""
         command = typer.main.get_command(_application(self.entry))
         above = cast("typer.Context | None", parent)
-        return cast("typer.Context", command.make_context(info_name, args, above, **extra))
+        try:
+            return cast("typer.Context", command.make_context(info_name, args, above, **extra))
+        except typer.BadParameter as error:
+            error.message = _plain(error.message)
+            raise
+
+
+def _plain(complaint: str) -> str:
+    """Leave out of typer's words what speaks of Python, and the choice that stands for none."""
+    return complaint.removeprefix("Value error, ").replace(" is not one of '', ", " is not one of ")
+
+
+def function(entry: Entry) -> Callable[[], None]:
+    """Import a command's function."""
+    module, _, name = entry.target.partition(":")
+    return cast("Callable[[], None]", getattr(importlib.import_module(module), name))
 
 
 def _application(entry: Entry) -> typer.Typer:
-    module, _, name = entry.target.partition(":")
-    function = getattr(importlib.import_module(module), name)
     application = typer.Typer(add_completion=False, rich_markup_mode=None)
-    application.command(entry.name, epilog=_epilog(entry))(function)
+    application.command(entry.name, epilog=_epilog(entry))(function(entry))
     return application
 
 

@@ -6,16 +6,16 @@ proof that API servers reach us; that nothing is refused would be none, with ope
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import msgspec
 
-from api import names
+from api import exits, names
 from api.jsons import JsonObject
 from kube.client import Client
 from kube.clock import Clock
-from kube.errors import ApiError
+from kube.errors import ApiError, NotFound
 from kube.resources import (
     MUTATING_WEBHOOKS,
     PODCLIQUESETS,
@@ -34,6 +34,8 @@ SETTLING_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 1.0
 # What answered while it was open does so at once when it is closed, or something is wrong.
 AFTER_CLOSING_SECONDS: Final = 30.0
+# Definitions that were made a moment ago are served after a second or two, on a busy machine later.
+SERVING_SECONDS: Final = 20.0
 
 Say = Callable[[str], None]
 
@@ -81,17 +83,55 @@ def openings(kind: Resource, found: Configuration) -> list[Opening]:
     ]
 
 
+@dataclass(frozen=True)
+class Proof:
+    """What is missing, if anything is, how a command ends with that, and what was closed."""
+
+    missing: str = ""
+    code: int = exits.OK
+    closed: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether admission answers."""
+        return not self.missing
+
+
+class _NotServedError(Exception):
+    """The API server has no such kind."""
+
+
+async def asked(client: Client, namespace: str = NAMESPACE) -> Proof:
+    """Ask what keeps admission from being proven. Nothing is stored."""
+    try:
+        for ask in (_binding_passes, _set_is_judged, _cycle_is_refused):
+            if said := await ask(client, namespace):
+                return Proof(said, exits.UNEXPECTED)
+    except _NotServedError as error:
+        return Proof(str(error), exits.MISSING_KIND)
+    return Proof()
+
+
 async def missing(client: Client, namespace: str = NAMESPACE) -> str:
-    """Ask what keeps admission from being proven; empty if nothing does. Nothing is stored."""
-    for ask in (_binding_passes, _set_is_judged, _cycle_is_refused):
-        if said := await ask(client, namespace):
-            return said
-    return ""
+    """Ask what keeps admission from being proven; empty if nothing does."""
+    return (await asked(client, namespace)).missing
+
+
+async def _tried(client: Client, kind: Resource, body: JsonObject, namespace: str | None) -> None:
+    try:
+        await client.create(kind, body, namespace, dry_run=True)
+    except NotFound as error:
+        # A namespace that is not there is not found either, but by its name.
+        if error.details.name:
+            raise
+        raise _NotServedError(
+            f"the cluster serves no {kind.full_name}: Penstock is not installed there"
+        ) from error
 
 
 async def _binding_passes(client: Client, _: str) -> str:
     try:
-        await client.create(TOPOLOGY_BINDINGS, a_binding(), dry_run=True)
+        await _tried(client, TOPOLOGY_BINDINGS, a_binding(), None)
     except ApiError as error:
         return f"a valid topology binding is not admitted: {error.message}"
     return ""
@@ -101,7 +141,7 @@ async def _set_is_judged(client: Client, namespace: str) -> str:
     """The policy may have reasons against this one; then it was judged all the same."""
     valid = a_set({"leader": [], "worker": ["leader"]})
     try:
-        await client.create(PODCLIQUESETS, valid, namespace, dry_run=True)
+        await _tried(client, PODCLIQUESETS, valid, namespace)
     except ApiError as error:
         return "" if _is_ours(error) else f"a valid set is not admitted: {error.message}"
     return ""
@@ -110,7 +150,7 @@ async def _set_is_judged(client: Client, namespace: str) -> str:
 async def _cycle_is_refused(client: Client, namespace: str) -> str:
     cycle = a_set({"a": ["b"], "b": ["a"]})
     try:
-        await client.create(PODCLIQUESETS, cycle, namespace, dry_run=True)
+        await _tried(client, PODCLIQUESETS, cycle, namespace)
     except ApiError as error:
         # A webhook that cannot be reached refuses too, but in other words.
         if _is_ours(error):
@@ -167,51 +207,56 @@ async def closed(client: Client) -> str:
 class Prover:
     """Asks what is missing until nothing is, then closes; `say` is told what happens."""
 
-    ask: Callable[[], Awaitable[str]]
+    ask: Callable[[], Awaitable[Proof]]
     doors: Doors
     clock: Clock
     say: Say
 
-    async def close_when_proven(self, seconds: float) -> bool:
-        """Close what is open once all is proven; False if it never was, and then it stays open.
+    async def close_when_proven(self, seconds: float) -> Proof:
+        """Close what is open once all is proven; if it never was, it stays open.
 
         What was closed before is never opened here: only what this very run has closed is, if
         closing it turns out to stop what it let in.
         """
-        if not await self.proven(seconds):
-            return False
+        proof = await self.proven(seconds)
+        if not proof.holds:
+            return proof
         found = await self.doors.opened()
         if not found:
             self.say("All webhooks that should fail closed do.")
-            return True
+            return proof
         await self.doors.turn(found, CLOSED)
         await self.clock.sleep(SETTLING_SECONDS)
-        if not await self.proven(AFTER_CLOSING_SECONDS):
+        proof = await self.proven(AFTER_CLOSING_SECONDS)
+        if not proof.holds:
             await self.doors.turn(found, OPEN)
             self.say("What was closed is open again.")
-            return False
-        self.say(f"Closed: {', '.join(sorted({each.name for each in found}))}.")
-        return True
+            return proof
+        closed = tuple(sorted({each.name for each in found}))
+        self.say(f"Closed: {', '.join(closed)}.")
+        return replace(proof, closed=closed)
 
-    async def proven(self, seconds: float) -> bool:
-        """Ask until nothing is missing, or for so long."""
-        deadline = self.clock.monotonic() + seconds
+    async def proven(self, seconds: float) -> Proof:
+        """Ask until nothing is missing, or for so long; less where our kinds are not served."""
+        begun = self.clock.monotonic()
         told = ""
-        while said := await self._tried():
-            if said != told:
-                self.say(f"Not yet: {said}")
-                told = said
-            if self.clock.monotonic() >= deadline:
-                return False
+        while not (proof := await self._asked()).holds:
+            if proof.missing != told:
+                self.say(f"Not yet: {proof.missing}")
+                told = proof.missing
+            served = proof.code != exits.MISSING_KIND
+            patience = seconds if served else min(seconds, SERVING_SECONDS)
+            if self.clock.monotonic() >= begun + patience:
+                return proof
             await self.clock.sleep(POLL_SECONDS)
         self.say("Admission answers: one set was refused in our words, and what is valid passes.")
-        return True
+        return proof
 
-    async def _tried(self) -> str:
+    async def _asked(self) -> Proof:
         try:
             return await self.ask()
         except ApiError as error:
-            return error.message
+            return Proof(error.message, exits.UNEXPECTED)
 
 
 def a_binding() -> JsonObject:

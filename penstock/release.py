@@ -21,6 +21,7 @@ from kube.client import Client
 from kube.clock import Clock, SystemClock
 from kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from kube.resources import PODS, Resource
+from penstock.documents import document
 from penstock.ending import run_to_end
 from penstock.releasing import Batch, Scope, batches, counted, still_held
 
@@ -45,20 +46,38 @@ class _Review(msgspec.Struct):
 
 @dataclass
 class Tally:
-    """How far a release has come."""
+    """How far a release has come; `of_gang` counts the pods lifted of each gang looked at."""
 
     lifted: int = 0
     passed: int = 0
     """Pods that somebody else lifted or deleted meanwhile."""
     refused: list[str] = field(default_factory=list)
+    of_gang: list[tuple[Batch, int]] = field(default_factory=list)
+
+    def json(self) -> JsonObject:
+        """Give it for tools."""
+        return {
+            "gangs": [
+                {
+                    "namespace": batch.namespace, "name": batch.name or None,
+                    "pods": [pod.metadata.name for pod in batch.pods], "lifted": lifted,
+                }
+                for batch, lifted in self.of_gang
+            ],
+            "lifted": self.lifted,
+            "byOthers": self.passed,
+            "refused": [*self.refused],
+            "otherGates": [*still_held([batch for batch, _ in self.of_gang])],
+        }  # fmt: skip
 
 
-def release(
+def release(  # noqa: PLR0913  (each is a flag)
     name: str,
     *,
     everything: bool,
     namespace: str,
     yes: bool,
+    output: str,
     kubeconfig: Path | None,
     context: str | None,
 ) -> None:
@@ -72,24 +91,29 @@ def release(
         sys.exit(exits.BAD_SETTINGS)
     scope = Scope(None if everything else namespace or NAMESPACE, name)
 
-    async def work() -> bool:
+    async def work() -> Tally:
         clock = SystemClock()
         found = credentials.load(kubeconfig, context, clock, os.environ)
+        # Whoever reads the answer as data reads how it goes on the side.
+        say = partial(typer.echo, err=bool(output))
         async with Client(found, "release", clock) as client:
-            return await carry_out(client, clock, scope, typer.echo, sure=yes)
+            return await carry_out(client, clock, scope, say, sure=yes)
 
-    if not run_to_end("release", work()):
+    tally = run_to_end("release", work())
+    if output:
+        typer.echo(document(tally.json(), output), nl=False)
+    if tally.refused:
         sys.exit(exits.UNEXPECTED)
 
 
-async def carry_out(client: Client, clock: Clock, scope: Scope, say: Say, *, sure: bool) -> bool:
-    """Lift what is meant, or show it if not `sure`; returns whether nothing was refused."""
+async def carry_out(client: Client, clock: Clock, scope: Scope, say: Say, *, sure: bool) -> Tally:
+    """Lift what is meant, or show it if not `sure`; returns what became of it."""
     pods = (await client.list_pages(PODS, Pod, scope.namespace)).items
     found = batches(pods, scope)
     total = sum(len(batch.pods) for batch in found)
     if not total:
         say(f"No pod {scope.text} waits behind the gate {names.GATE}.")
-        return True
+        return Tally()
     for gate in still_held(found):
         say(f"Some of these wait behind {gate} as well, and go on doing so.")
     if not sure:
@@ -97,11 +121,11 @@ async def carry_out(client: Client, clock: Clock, scope: Scope, say: Say, *, sur
             say(f"would lift {batch.text}")
         what = f"{counted(total)} of {counted(len(found), 'gang')}"
         say(f"{what} would be lifted. Nothing was changed; add --yes to lift them.")
-        return True
+        return Tally(of_gang=[(batch, 0) for batch in found])
     await _see_that_we_may(client)
     tally = Tally()
     for batch in found:
-        await _lift_all(client, clock, batch, tally)
+        await lift_all(client, clock, batch, tally)
         done = tally.lifted + tally.passed + len(tally.refused)
         say(f"lifted {batch.title}: {counted(len(batch.pods))} ({done} of {total})")
     for line in tally.refused:
@@ -109,7 +133,7 @@ async def carry_out(client: Client, clock: Clock, scope: Scope, say: Say, *, sur
     gone = f", {tally.passed} were lifted or deleted by others" if tally.passed else ""
     left = f", {len(tally.refused)} refused" if tally.refused else ""
     say(f"{counted(tally.lifted)} lifted{gone}{left}.")
-    return not tally.refused
+    return tally
 
 
 async def _see_that_we_may(client: Client) -> None:
@@ -131,9 +155,12 @@ async def _see_that_we_may(client: Client) -> None:
         raise Forbidden(403, "Forbidden", line)
 
 
-async def _lift_all(client: Client, clock: Clock, batch: Batch, tally: Tally) -> None:
+async def lift_all(client: Client, clock: Clock, batch: Batch, tally: Tally) -> None:
+    """Set the pods of a gang free, and count them as its own."""
+    before = tally.lifted
     requests = [partial(lift, client, clock, pod, tally) for pod in batch.pods]
     await pace.all_of(requests, AT_ONCE)
+    tally.of_gang.append((batch, tally.lifted - before))
 
 
 async def lift(client: Client, clock: Clock, pod: Pod, tally: Tally) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 import typer
 
 from api import exits, names
+from api.jsons import JsonObject
 from certs import seals
 from certs.seals import Signer
 from kube import credentials
@@ -20,6 +21,7 @@ from kube.clock import SystemClock
 from penstock.audit import logs, reports
 from penstock.audit.flags import Output
 from penstock.audit.logs import BadLogError, Gathered, Log
+from penstock.documents import document
 from penstock.ending import run_to_end
 from penstock.lab import auditing
 from penstock.lab.folders import Labs
@@ -49,6 +51,7 @@ def query(  # noqa: PLR0913  (each is a flag)
     since: str,
     name: str,
     decision: str,
+    dry_run: bool | None,
     limit: int,
     output: Output,
     kubeconfig: Path | None,
@@ -56,15 +59,16 @@ def query(  # noqa: PLR0913  (each is a flag)
 ) -> None:
     """Show records of the audit log, the oldest first: who asked for what, and what was wrong."""
     with _complaining("query"):
-        wanted = Wanted(namespace, user, rule, decision, name, _since(since))
+        wanted = Wanted(namespace, user, rule, decision, name, _since(since), dry_run)
         found = [
             each
             for each in _entries(_logs(folders, kubeconfig, context))
             if wanted.takes(each.record)
         ]
     found = sorted(found, key=lambda each: each.record.ts)[-limit:]
-    if output is Output.JSON:
-        typer.echo(reports.json({"records": [*map(reports.entry_json, found)]}))
+    if output is not Output.TEXT:
+        records: JsonObject = {"records": [*map(reports.entry_json, found)]}
+        typer.echo(document(records, output), nl=False)
         return
     for each in found:
         typer.echo(reports.entry_text(each))
@@ -91,11 +95,11 @@ def explain(
         typer.echo(f"penstock audit explain: there is no record {audit_id}", err=True)
         sys.exit(exits.UNEXPECTED)
     now = SystemClock().now()
-    for each in found:
+    for number, each in enumerate(found):
         anew = audit_reading.explained(each.record, by, NOTHING, now)
-        if output is Output.JSON:
+        if output is not Output.TEXT:
             shown = {"record": reports.entry_json(each), "today": reports.anew_json(anew)}
-            typer.echo(reports.json(shown))
+            typer.echo(document(shown, output, first=not number), nl=False)
         else:
             typer.echo(reports.entry_text(each))
             typer.echo(reports.anew_text(anew))
@@ -119,9 +123,10 @@ def top(  # noqa: PLR0913  (each is a flag)
             segment for log in _logs(folders, kubeconfig, context) for segment in log.segments
         ]
         found = audit_reading.top(segments, wanted)
-    typer.echo(
-        reports.json(reports.top_json(found)) if output is Output.JSON else reports.top_text(found)
-    )
+    if output is Output.TEXT:
+        typer.echo(reports.top_text(found))
+    else:
+        typer.echo(document(reports.top_json(found), output), nl=False)
 
 
 def verify(
@@ -141,9 +146,9 @@ def verify(
             for log in _logs(folders, kubeconfig, context)
         ]
     whole = all(report.is_whole for _, report in found)
-    if output is Output.JSON:
+    if output is not Output.TEXT:
         each = [reports.report_json(replica, report) for replica, report in found]
-        typer.echo(reports.json({"whole": whole, "logs": [*each]}))
+        typer.echo(document({"whole": whole, "logs": [*each]}, output), nl=False)
     else:
         for replica, report in found:
             typer.echo(reports.report_text(replica, report))

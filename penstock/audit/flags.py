@@ -17,6 +17,7 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    YAML = "yaml"
 
 
 Folders = Annotated[
@@ -51,6 +52,12 @@ def query(  # noqa: PLR0913  (each is a flag)
     decision: Annotated[
         str, typer.Option(help="Only deny, warn, audit, shed, deadline, error or allow.")
     ] = "",
+    dry_run: Annotated[
+        bool | None,
+        typer.Option(
+            "--dry-run/--no-dry-run", help="Only dry runs, or none of them.", show_default=False
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Only the last so many; 0 for all.")] = 100,
     output: Form = Output.TEXT,
     kubeconfig: Kubeconfig = None,
@@ -98,7 +105,8 @@ def top(  # noqa: PLR0913  (each is a flag)
 ) -> None:
     """Count what was noted by decision, rule, namespace and user.
 
-    What was too much for records of its own is counted with what it was like.
+    What was too much for records of its own is counted with what it was like. Dry runs are counted
+    as such and with nothing else, since nothing of them would have been stored.
     """
     call("penstock.audit.cli:top", locals())
 

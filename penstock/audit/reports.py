@@ -1,4 +1,4 @@
-"""What is found in audit logs, for people and as JSON."""
+"""What is found in audit logs, for people and as data for tools."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,11 +11,6 @@ from policies.audit_reading import Anew, Entry, Top
 from policies.audit_verifying import Report
 
 MOST_SHOWN: Final = 10
-
-
-def json(value: Json) -> str:
-    """Write JSON for tools."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 def entry_text(entry: Entry) -> str:

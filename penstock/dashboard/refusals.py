@@ -188,12 +188,15 @@ class Refusals:
 
 
 def refused(replica: str, text: bytes) -> dict[str, RefusalRow]:
-    """Give the refusals among these lines, by keys that sort by time."""
+    """Give the refusals among these lines, by keys that sort by time.
+
+    Dry runs are none: nothing was to be stored, as when the chart proves that admission refuses.
+    """
     every = audit_reading.entries([Segment("", text)])
     return {
         f"{each.record.ts} {Path(replica).name} {each.seq}": row(each)
         for each in every
-        if each.record.decision == DENY
+        if each.record.decision == DENY and not each.record.dry_run
     }
 
 
@@ -207,7 +210,6 @@ def row(entry: Entry) -> RefusalRow:
         user=record.user.name,
         violations=tuple(Violation(v.rule, v.message, v.path) for v in record.violations),
         more=record.more_violations,
-        dry_run=record.dry_run,
     )
 
 

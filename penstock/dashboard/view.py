@@ -87,7 +87,6 @@ class RefusalRow(msgspec.Struct, frozen=True, omit_defaults=True):
     user: str = ""
     violations: tuple[Violation, ...] = ()
     more: int = 0
-    dry_run: bool = False
 
 
 class Head(msgspec.Struct, frozen=True):

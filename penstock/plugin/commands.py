@@ -63,7 +63,9 @@ def explain(  # noqa: PLR0913 - each is a flag
     gang: Annotated[
         str,
         typer.Argument(
-            help="Which gang, as NAME or NAMESPACE/NAME.", autocompletion=completing.gangs
+            metavar="GANG|SET",
+            help="A gang or a set, as NAME or NAMESPACE/NAME.",
+            autocompletion=completing.gangs_and_sets,
         ),
     ],
     *,
@@ -77,7 +79,8 @@ def explain(  # noqa: PLR0913 - each is a flag
 ) -> None:
     """Tell why a gang waits: by level and domain, the nearest miss, and what would let it in.
 
-    Of one that does not wait it tells where it is.
+    Of one that does not wait it tells where it is. The name of a set that is no gang's stands for
+    all gangs of the set.
     """
     _ask(
         "explaining", Where(kubeconfig, context, namespace, companion),
@@ -148,8 +151,9 @@ def plan(  # noqa: PLR0913 - each is a flag
     """Tell where a set, a PodGang or labelled pods would go, or why not, before submitting them.
 
     They are judged and defaulted as admission would, and placed beside what the cluster has now.
-    Nothing is written. Ends with 0 if every gang would be placed, with 11 if one would wait, and
-    with 12 if admission would refuse something.
+    Nothing is written. What is there already is left out. Ends with 0 if every gang would be
+    placed, with 2 if there is none, with 11 if one would wait, and with 12 if admission would
+    refuse something.
     """
     _ask(
         "planning", Where(kubeconfig, context, namespace, companion, system),
@@ -248,7 +252,8 @@ def delete(
     gang: Annotated[
         str,
         typer.Argument(
-            help="A gang or a set, as NAME or NAMESPACE/NAME.", autocompletion=completing.gangs
+            help="A gang or a set, as NAME or NAMESPACE/NAME.",
+            autocompletion=completing.gangs_and_sets,
         ),
     ],
     *,

@@ -1,6 +1,7 @@
 """`penstock explain`: why a gang waits, what comes nearest, and what would let it in. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +12,8 @@ from api import names
 from api.jsons import Json, JsonObject
 from api.objects import condition_of
 from controller.gangs import patience
+from kube.objects import Key
+from penstock.ending import AskedWronglyError
 from penstock.plugin import judging, reports
 from penstock.plugin.judging import Said, Standing
 from penstock.plugin.reports import Report
@@ -23,12 +26,58 @@ _STYLES: Final = {True: "green", False: "yellow"}
 
 
 async def report(scene: Scene, namespace: str, *, gang: str) -> Report:
-    """Tell all that is known of one gang's waiting, or where it is."""
+    """Tell all that is known of a gang's waiting, or where it is; of a set's name, of its gangs."""
     standings = judging.look(scene)
-    found = judging.named(standings, gang, namespace)
-    said = found.said(scene.now)
-    base = standings.get(found.view.gang.base) if found.view.gang.base else None
-    return Report(_data(found, said), lambda wide: _drawn(found, said, base, scene.now, wide=wide))
+    key = judging.key_meant(gang, namespace)
+    if key in standings:
+        one = _Told.of(standings[key], standings, scene.now)
+        return Report(one.data(), lambda wide: one.drawn(wide=wide))
+    gangs = {each: standing.view.gang for each, standing in standings.items()}
+    its = judging.made_for(scene, key, gangs)
+    if its is None:
+        there = [*standings, *(each for each, _ in scene.sets.items())]
+        raise AskedWronglyError(judging.unknown("gang or set", key, there), judging.NOT_FOUND)
+    every = [_Told.of(standings[each], standings, scene.now) for each in its]
+    data: JsonObject = {
+        "set": {"namespace": key[0], "name": key[1]},
+        "gangs": [each.data() for each in every],
+    }
+    return Report(data, lambda wide: _of_set(key, every, wide=wide))
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What is told of one gang."""
+
+    found: Standing
+    said: Said
+    base: Standing | None
+    now: datetime
+
+    @classmethod
+    def of(cls, found: Standing, standings: Mapping[Key, Standing], now: datetime) -> "_Told":
+        base = standings.get(found.view.gang.base) if found.view.gang.base else None
+        return cls(found, found.said(now), base, now)
+
+    def data(self) -> JsonObject:
+        return _data(self.found, self.said)
+
+    def drawn(self, *, wide: bool) -> Iterator[RenderableType]:
+        return _drawn(self.found, self.said, self.base, self.now, wide=wide)
+
+
+def _of_set(key: Key, gangs: Sequence[_Told], *, wide: bool) -> Iterator[RenderableType]:
+    """Tell who waits at length, and of the others where they are only if more is asked for."""
+    waiting = sum(not each.said.scheduled for each in gangs)
+    counted = reports.count(len(gangs), "gang") if gangs else "no gang has been made for it yet"
+    how = f", of which {waiting} {'waits' if waiting == 1 else 'wait'}" if waiting else ""
+    yield Text.assemble(("set ", "dim"), ("/".join(key), "bold"), f"  {counted}{how}")
+    for each in gangs:
+        if wide or not each.said.scheduled:
+            yield Text("")
+            yield from each.drawn(wide=wide)
+        else:
+            yield from _headed(each.found, each.said, each.now)
 
 
 def _data(found: Standing, said: Said) -> JsonObject:
@@ -76,14 +125,7 @@ def _drawn(
     found: Standing, said: Said, base: Standing | None, now: datetime, *, wide: bool
 ) -> Iterator[RenderableType]:
     gang = found.view.gang
-    since = patience.waits_since(gang)
-    waited = f", waits for {age(now - since)}" if since and not said.scheduled else ""
-    yield Text.assemble(
-        ("gang ", "dim"), ("/".join(found.key), "bold"), f"  {found.phase.value}{waited}"
-    )
-    yield Text.assemble(
-        (said.reason, _STYLES[said.scheduled]), f": {said.message}" if said.message else ""
-    )
+    yield from _headed(found, said, now)
     placed = condition_of(gang.status.conditions, names.PLACED)
     if placed is not None and placed.status == "True":
         yield Text.assemble(("placed ", "dim"), placed.message)
@@ -103,6 +145,18 @@ def _drawn(
     elif found.placement is not None:
         told = showing.gang_explained(Plan((found.placement,), ()), found.key) or ""
         yield Text(f"\n{told.rstrip()}")
+
+
+def _headed(found: Standing, said: Said, now: datetime) -> Iterator[RenderableType]:
+    """Tell in two lines how it is."""
+    since = patience.waits_since(found.view.gang)
+    waited = f", waits for {age(now - since)}" if since and not said.scheduled else ""
+    yield Text.assemble(
+        ("gang ", "dim"), ("/".join(found.key), "bold"), f"  {found.phase.value}{waited}"
+    )
+    yield Text.assemble(
+        (said.reason, _STYLES[said.scheduled]), f": {said.message}" if said.message else ""
+    )
 
 
 def _refusal(found: Standing) -> Iterator[RenderableType]:

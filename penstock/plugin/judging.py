@@ -17,8 +17,8 @@ from api.reservation import State
 from controller.gangs import reporting, requesting
 from controller.gangs.deciding import Place, Step, Wait, next_step, settled
 from controller.gangs.views import GangView, SlotKey
+from controller.podgang import Gang
 from kube.objects import Key
-from penstock.ending import AskedWronglyError
 from penstock.plugin.scenes import Scene
 from scheduler import ordering
 from scheduler.answers import NoFit, Placement, Plan
@@ -128,14 +128,20 @@ def snapshot(scene: Scene, moving: frozenset[tuple[Key, SlotKey]] = frozenset())
     return scene.world.stockroom.snapshot(levels, moving)
 
 
-def named(standings: Mapping[Key, Standing], name: str, namespace: str) -> Standing:
-    """Find a gang by its name, or by NAMESPACE/NAME; else say which there are that are like it."""
+def key_meant(name: str, namespace: str) -> Key:
+    """Read NAME, which is in that namespace, or NAMESPACE/NAME."""
     head, slash, tail = name.partition("/")
-    key = (head, tail) if slash else (namespace, name)
-    found = standings.get(key)
+    return (head, tail) if slash else (namespace, name)
+
+
+def made_for(scene: Scene, key: Key, gangs: Mapping[Key, Gang]) -> list[Key] | None:
+    """Name those of the gangs that are a set's, base gangs first; None if there is no such set."""
+    found = scene.sets.get(*key)
     if found is None:
-        raise AskedWronglyError(unknown("gang", key, standings), NOT_FOUND)
-    return found
+        return None
+    uid = found.metadata.uid
+    its = [each for each, gang in gangs.items() if gang.metadata.controller_uid == uid]
+    return sorted(its, key=lambda each: (gangs[each].base or each, each))
 
 
 def unknown(what: str, key: Key, there: Iterable[Key]) -> str:
@@ -145,8 +151,9 @@ def unknown(what: str, key: Key, there: Iterable[Key]) -> str:
     here = [name for namespace, name in every if namespace == key[0]]
     like = difflib.get_close_matches(key[1], here, _LIKE) + elsewhere
     if not like:
-        spelled = {"/".join(each): each for each in every}
-        like = difflib.get_close_matches("/".join(key), spelled, _LIKE)
+        # By their names alone: those of one namespace are all alike in what is before the slash.
+        spelled = {name: f"{namespace}/{name}" for namespace, name in every}
+        like = [spelled[each] for each in difflib.get_close_matches(key[1], spelled, _LIKE)]
     said = f"there is no {what} {key[1]} in namespace {key[0]}"
     if like:
         return f"{said}; did you mean {' or '.join(like[:_LIKE])}?"

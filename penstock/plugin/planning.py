@@ -6,7 +6,7 @@ memory by the same steps as `gangs` takes. Nothing is written.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +16,10 @@ from rich.text import Text
 
 from api import exits
 from api.jsons import Json, JsonObject
+from api.streams import Pod
 from api.topology import ClusterTopologyBindingSpec
-from kube.objects import Key, key_of
-from kube.resources import PODCLIQUESETS, PODGANGS
+from kube.objects import Key, KubeObject, key_of
+from kube.resources import PODCLIQUESETS, PODGANGS, Resource
 from penstock.ending import AskedWronglyError
 from penstock.plugin import reports
 from penstock.plugin.judging import Said
@@ -28,6 +29,7 @@ from penstock.plugin.scenes import Scene
 from penstock.plugin.unfolding import Surroundings, Unfolded, unfold
 from penstock.policy import files
 from penstock.policy.files import BadFileError
+from penstock.releasing import gang_of
 from policies import reading, trying
 from policies.known import Snapshot
 from scheduler import explain, showing
@@ -36,9 +38,30 @@ from scheduler.answers import Placement, Plan
 WAITS: Final = 11  # how the command ends if somebody would wait
 REFUSED: Final = 12  # and if admission would refuse something
 
-_VERDICTS: Final = {"fits": exits.OK, "waits": WAITS, "refused": REFUSED}
+_VERDICTS: Final = {
+    "fits": exits.OK, "waits": WAITS, "refused": REFUSED, "empty": exits.BAD_SETTINGS,
+}  # fmt: skip
 _FEW: Final = 8  # nodes of a clique, unless all are asked for
 _SIGNS: Final = {"fits": "green", "waits": "yellow", "refused": "red"}
+
+
+@dataclass(frozen=True)
+class Known:
+    """Something of the files that is there already, and the command that tells how it stands."""
+
+    kind: str
+    key: Key
+    ask: str
+
+    @property
+    def text(self) -> str:
+        """Name it."""
+        return f"{self.kind} {'/'.join(self.key)}"
+
+    @property
+    def hint(self) -> str:
+        """Say what to do about it."""
+        return f"penstock {self.ask} {self.key[1]} -n {self.key[0]}"
 
 
 @dataclass(frozen=True)
@@ -58,22 +81,33 @@ class Fate:
         return bool(self.placed) and not self.plan.refusals
 
 
+@dataclass(frozen=True)
+class Answer:
+    """All that is told: `there` names what the cluster has already, which is not planned anew."""
+
+    verdict: str
+    found: Unfolded
+    fates: Sequence[Fate]
+    there: Sequence[Known]
+
+
 async def report(scene: Scene, namespace: str, *, paths: Sequence[Path]) -> Report:
     """Plan what the files ask for into the cluster as it is now."""
     try:
         manifests = [each.raw for each in files.manifests(list(paths))]
     except BadFileError as error:
         raise AskedWronglyError(str(error), exits.BAD_SETTINGS) from error
-    found = unfold(manifests, surroundings(scene, namespace, manifests))
-    _see_that_all_are_new(scene, manifests, found, namespace)
+    fresh, there = _sorted_out(scene, manifests, namespace)
+    found = unfold(fresh, surroundings(scene, namespace, manifests))
+    found, gangs = _without_those_there(scene, found)
+    there += gangs
     contents = scene.contents()
     for kind, every in found.objects.items():
         contents[kind] = [*contents.get(kind, ()), *every]
     outcome = rehearse(await scene.with_contents(contents))
     fates = [_fate(outcome, key, scene) for key in found.gangs]
-    verdict = _verdict(found, fates)
-    data = _data(verdict, found, fates)
-    return Report(data, lambda wide: _drawn(verdict, found, fates, wide=wide), _VERDICTS[verdict])
+    answer = Answer(_verdict(found, fates), found, fates, there)
+    return Report(_data(answer), lambda wide: _drawn(answer, wide=wide), _VERDICTS[answer.verdict])
 
 
 def surroundings(scene: Scene, namespace: str, manifests: Iterable[JsonObject]) -> Surroundings:
@@ -100,25 +134,47 @@ def surroundings(scene: Scene, namespace: str, manifests: Iterable[JsonObject]) 
     )
 
 
-def _see_that_all_are_new(
-    scene: Scene, manifests: Iterable[JsonObject], found: Unfolded, namespace: str
-) -> None:
-    """Refuse what is there already: a change of it is another matter than something new."""
+def _sorted_out(
+    scene: Scene, manifests: Iterable[JsonObject], namespace: str
+) -> tuple[list[JsonObject], list[Known]]:
+    """Part what is new from what is there already: a change of that is another matter."""
+    gangs = _gangs_there(scene)
+    fresh: list[JsonObject] = []
+    there: list[Known] = []
     for manifest in manifests:
         metadata = reading.mapping(manifest.get("metadata"))
         key = reading.text(metadata.get("namespace")) or namespace, str(metadata.get("name"))
-        if manifest.get("kind") == PODCLIQUESETS.kind and scene.sets.get(*key) is not None:
-            raise AskedWronglyError(
-                f"there is a set {'/'.join(key)} already: `penstock tree {key[1]} -n {key[0]}`"
-                " shows where it is; to plan another one like it, give it another name"
-            )
-    there = {key_of(each) for each in scene.contents().get(PODGANGS, ())}
-    for key in found.gangs:
-        if key in there:
-            raise AskedWronglyError(
-                f"there is a gang {'/'.join(key)} already: `penstock explain {key[1]} -n {key[0]}`"
-                " tells how it stands"
-            )
+        kind = manifest.get("kind")
+        if kind == PODCLIQUESETS.kind and scene.sets.get(*key) is not None:
+            there.append(Known(PODCLIQUESETS.kind, key, "tree"))
+        elif kind == PODGANGS.kind and key in gangs:
+            there.append(Known(PODGANGS.kind, key, "explain"))
+        else:
+            fresh.append(manifest)
+    return fresh, there
+
+
+def _without_those_there(scene: Scene, found: Unfolded) -> tuple[Unfolded, list[Known]]:
+    """Take out the gangs of labelled pods that are there already, with these pods."""
+    known = _gangs_there(scene)
+    there = {key: Known("gang", key, "explain") for key in found.gangs if key in known}
+    objects = {
+        kind: tuple(each for each in every if _gang_key(kind, each) not in there)
+        for kind, every in found.objects.items()
+    }
+    left = tuple(key for key in found.gangs if key not in there)
+    return replace(found, objects=objects, gangs=left), [*there.values()]
+
+
+def _gang_key(kind: Resource, thing: KubeObject) -> Key | None:
+    """Name the gang that an object is, or that a pod says it is of."""
+    if isinstance(thing, Pod):
+        return thing.metadata.namespace, gang_of(thing)
+    return key_of(thing) if kind == PODGANGS else None
+
+
+def _gangs_there(scene: Scene) -> set[Key]:
+    return {key_of(each) for each in scene.contents().get(PODGANGS, ())}
 
 
 def _fate(outcome: Outcome, key: Key, scene: Scene) -> Fate:
@@ -135,16 +191,19 @@ def _fate(outcome: Outcome, key: Key, scene: Scene) -> Fate:
 def _verdict(found: Unfolded, fates: Sequence[Fate]) -> str:
     if found.refused:
         return "refused"
+    if not fates:
+        return "empty"
     return "fits" if all(fate.fits for fate in fates) else "waits"
 
 
-def _data(verdict: str, found: Unfolded, fates: Sequence[Fate]) -> JsonObject:
+def _data(answer: Answer) -> JsonObject:
+    there = [f"{each.text}, which is there already" for each in answer.there]
     return {
-        "verdict": verdict,
-        "gangs": [_written(fate) for fate in fates],
-        "refused": [*found.refused],
-        "warnings": [*found.warnings],
-        "leftOut": [*found.left_out],
+        "verdict": answer.verdict,
+        "gangs": [_written(fate) for fate in answer.fates],
+        "refused": [*answer.found.refused],
+        "warnings": [*answer.found.warnings],
+        "leftOut": [*answer.found.left_out, *there],
     }
 
 
@@ -161,9 +220,8 @@ def _written(fate: Fate) -> Json:
     }
 
 
-def _drawn(
-    verdict: str, found: Unfolded, fates: Sequence[Fate], *, wide: bool
-) -> Iterator[RenderableType]:
+def _drawn(answer: Answer, *, wide: bool) -> Iterator[RenderableType]:
+    found, fates, verdict = answer.found, answer.fates, answer.verdict
     for line in found.refused:
         yield Text.assemble(("refused  ", "red"), line)
     for line in found.warnings:
@@ -171,7 +229,13 @@ def _drawn(
     if found.left_out:
         told = ", ".join(found.left_out)
         yield Text(f"no gangs, and left out: {told}", "dim")
-    if not found.refused and not fates:
+    for each in answer.there:
+        yield Text(f"there already, and not planned anew: {each.text}; `{each.hint}` tells how it"
+                   " stands", "dim")  # fmt: skip
+    if verdict == "empty" and answer.there:
+        yield Text("nothing in these files is new: to plan another one like it, give it another"
+                   " name", "yellow")  # fmt: skip
+    elif verdict == "empty":
         yield Text("there is no gang in these files: a gang is a PodCliqueSet, a PodGang, or pods "
                    "labelled penstock.dev/gang", "yellow")  # fmt: skip
     for fate in fates:

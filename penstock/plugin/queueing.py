@@ -48,7 +48,8 @@ async def report(scene: Scene, namespace: str, *, name: str = "") -> Report:
     lines = queued(scene, judging.look(scene).values())
     if name:
         if name not in lines:
-            like = difflib.get_close_matches(name, lines, 3) or sorted(lines)
+            known = sorted(line for line in lines if line != NONE)
+            like = difflib.get_close_matches(name, known, 3) or known
             said = f"there is no queue {name}"
             meant = f"; there is {', '.join(like)}" if like else ": the policy has none"
             raise AskedWronglyError(f"{said}{meant}", judging.NOT_FOUND)

@@ -1,16 +1,19 @@
 """An answer to a question about the cluster: as data for tools, and drawn for people."""
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-import yaml
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from api import exits
 from api.jsons import JsonObject
+from penstock.documents import document
+
+_WHOLE: Final = 40  # characters; a longer name would leave the other columns no room
+ENDLESS: Final = 100_000  # columns
 
 
 @dataclass(frozen=True)
@@ -22,16 +25,19 @@ class Report:
     code: int = exits.OK
 
 
-def written(report: Report, output: str, console: Console) -> None:
-    """Write the report in the form that was asked for."""
+def written(report: Report, output: str, console: Console, *, first: bool = True) -> None:
+    """Write the report in the form that was asked for; `first` of those that are watched."""
     match output:
-        case "json":
-            console.file.write(f"{json.dumps(report.data, indent=2)}\n")
-        case "yaml":
-            console.file.write(yaml.safe_dump(report.data, sort_keys=False, allow_unicode=True))
+        case "json" | "yaml":
+            console.file.write(document(report.data, output, first=first))
         case _:
             for each in report.draw(output == "wide"):
                 console.print(each)
+
+
+def width(environment: Mapping[str, str], *, shown: bool) -> int | None:
+    """Let lines be as long as they are where no terminal shows them: programs read them whole."""
+    return None if shown or "COLUMNS" in environment else ENDLESS
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str | Text]], *, right: str = "") -> Table:
@@ -44,9 +50,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str | Text]], *, right: s
         header_style="",
         show_header=any(head),
     )
-    for name in head:
-        is_right = name in right.split(",")
-        made.add_column(name, justify="right" if is_right else "left", overflow="fold")
+    rows = list(rows)
+    for at, name in enumerate(head):
+        made.add_column(
+            name,
+            justify="right" if name in right.split(",") else "left",
+            overflow="fold",
+            # What a row is about is there to be copied and searched for; other columns give way.
+            no_wrap=at == 0 and all(len(row[0]) <= _WHOLE for row in rows),
+        )
     for row in rows:
         made.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     return made

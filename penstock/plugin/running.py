@@ -54,7 +54,12 @@ def run(name: str, where: Where, form: Form, told: Mapping[str, object]) -> None
     logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
     module = importlib.import_module(name)
     clock = SystemClock()
-    console = Console(highlight=False, soft_wrap=form.output in ("json", "yaml"))
+    as_data = form.output in ("json", "yaml")
+    console = Console(
+        highlight=False,
+        soft_wrap=as_data,
+        width=reports.width(os.environ, shown=sys.stdout.isatty()),
+    )
 
     async def work() -> int:
         with pointing():
@@ -158,10 +163,10 @@ async def answered(once: Looking, form: Form, console: Console, clock: Clock) ->
         begun = clock.monotonic()
         report = await once()
         if report.data != said:
-            said = report.data
+            first, said = said is None, report.data
             if console.is_terminal and form.output not in ("json", "yaml"):
                 console.clear()
-            reports.written(report, form.output, console)
+            reports.written(report, form.output, console, first=first)
             console.file.flush()
         # A cluster that takes long to read is not to be read all the time.
         took = clock.monotonic() - begun

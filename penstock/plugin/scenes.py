@@ -53,7 +53,7 @@ VIEWER: Final = "penstock-viewer"  # the ClusterRole that the chart has for read
 
 # Without these nothing can be told. Others need not be served: then there is nothing of them.
 NEEDED: Final = (NODES, PODS, PODGANGS, RESERVATIONS)
-_OURS: Final = (PODGANGS, RESERVATIONS)
+_KUBERNETES: Final = (NODES, PODS)
 KINDS: Final = (
     *NEEDED, PODCLIQUES, SCALING_GROUPS, PODCLIQUESETS, TOPOLOGY_BINDINGS, DAEMONSETS,
     VOLUME_CLAIMS, VOLUMES, STORAGE_CLASSES, RESOURCE_CLAIMS, CLAIM_TEMPLATES, DEVICE_SLICES,
@@ -245,13 +245,17 @@ def see_that_enough_was_read(errors: Mapping[Resource, ApiError]) -> None:
     forbidden = [kind for kind, error in errors.items() if isinstance(error, Forbidden)]
     if forbidden:
         raise AskedWronglyError(no_right(forbidden), exits.BAD_CREDENTIALS)
-    lacking = [kind.full_name for kind in NEEDED if kind in errors]
-    if lacking:
-        said = f"the cluster serves no {' and no '.join(lacking)}"
-        if any(kind in errors for kind in _OURS):
-            said += ": Penstock is not installed there; see `helm install` in its README, or"
-            said += " choose another cluster with --context or --kubeconfig"
-        raise AskedWronglyError(said, exits.MISSING_KIND)
+    if lacking := [kind for kind in NEEDED if kind in errors]:
+        raise not_served(lacking)
+
+
+def not_served(kinds: Sequence[Resource]) -> AskedWronglyError:
+    """Say that a cluster has not these kinds, and what to do about it."""
+    said = f"the cluster serves no {' and no '.join(kind.full_name for kind in kinds)}"
+    if any(kind not in _KUBERNETES for kind in kinds):
+        said += ": Penstock is not installed there; docs/install.md says how it is, or"
+        said += " choose another cluster with --context or --kubeconfig"
+    return AskedWronglyError(said, exits.MISSING_KIND)
 
 
 def no_right(kinds: Iterable[Resource]) -> str:

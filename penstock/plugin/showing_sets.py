@@ -3,37 +3,40 @@
 from collections.abc import Iterator
 
 from api.jsons import Json, JsonObject
-from api.streams import Custom, Node, Pod
+from api.streams import Custom, Pod
 from kube.client import Client
 from kube.errors import Forbidden, NotFound
-from kube.resources import NODES, PODCLIQUESETS
+from kube.objects import Key, key_of
+from kube.resources import PODCLIQUESETS
 from penstock import tree
 from penstock.ending import AskedWronglyError
 from penstock.looking import look
 from penstock.plugin import judging
 from penstock.plugin.reports import Report
+from penstock.plugin.scenes import not_served
 from penstock.tree import Clique, SetSeen
 
 
 async def asked(client: Client, namespace: str, *, name: str) -> Report:
     """Read one set and all that belongs to it; a namespace's reader may."""
-    head, slash, tail = name.partition("/")
-    key = (head, tail) if slash else (namespace, name)
+    key = judging.key_meant(name, namespace)
     try:
-        seen = await look(client, *key, await _nodes(client))
+        seen = await look(client, *key)
     except NotFound:
-        sets = await client.list_pages(PODCLIQUESETS, Custom)
-        there = [(each.metadata.namespace, each.metadata.name) for each in sets.items]
+        there = await _sets(client, key[0])
         raise AskedWronglyError(judging.unknown("set", key, there), judging.NOT_FOUND) from None
     return Report(_data(seen), lambda wide: [tree.draw(seen, wide=wide)])
 
 
-async def _nodes(client: Client) -> list[Node]:
-    """List the nodes; whoever may read one namespace only is not told of racks."""
+async def _sets(client: Client, namespace: str) -> list[Key]:
+    """Name the sets that there are; whoever may read one namespace only is told of its own."""
     try:
-        return (await client.list_pages(NODES, Node)).items
+        found = await client.list_pages(PODCLIQUESETS, Custom)
     except Forbidden:
-        return []
+        found = await client.list_pages(PODCLIQUESETS, Custom, namespace)
+    except NotFound:
+        raise not_served([PODCLIQUESETS]) from None
+    return [key_of(each) for each in found.items]
 
 
 def _data(seen: SetSeen) -> JsonObject:

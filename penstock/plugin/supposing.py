@@ -132,13 +132,8 @@ def added(scene: Scene, add: AddNodes) -> Supposed:
 def deleted(scene: Scene, namespace: str, name: str) -> Supposed:
     """Take a gang away, or all gangs of a set, with their pods and their room."""
     gangs, _ = scene.world.known()
-    head, slash, tail = name.partition("/")
-    key = (head, tail) if slash else (namespace, name)
-    gone = {key} if key in gangs else set()
-    found = scene.sets.get(*key)
-    if found is not None:
-        uid = found.metadata.uid
-        gone |= {each for each, gang in gangs.items() if gang.metadata.controller_uid == uid}
+    key = judging.key_meant(name, namespace)
+    gone = {key} & gangs.keys() | {*(judging.made_for(scene, key, gangs) or ())}
     if not gone:
         there = [*gangs, *(each for each, _ in scene.sets.items())]
         raise AskedWronglyError(judging.unknown("gang or set", key, there), judging.NOT_FOUND)

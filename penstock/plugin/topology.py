@@ -1,6 +1,6 @@
 """`penstock topology`: the network as a picture, with what is free and used. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -167,7 +167,7 @@ def state_of(node: Node) -> str:
 def _drawn(
     whole: Area, resource: str, topology: Topology, *, wide: bool
 ) -> Iterator[RenderableType]:
-    text = _amounts(resource)
+    text = partial(_amount, resource)
     closed = [box for box in whole.nodes if box.state]
     head = Text.assemble(
         (resource, "bold"), f": {text(whole.used)} of {text(whole.has)} used, ",
@@ -185,8 +185,14 @@ def _drawn(
     yield reports.table(("DOMAIN", "NODES", "USED", "FREE"), rows, right="USED,FREE")
 
 
+def _amount(resource: str, amount: int) -> str:
+    """Write an amount so that those below one another are in one unit."""
+    in_cores = resource == quantities.CPU
+    return f"{amount / 1000:.10g}" if in_cores else quantities.text(resource, amount)
+
+
 def _rows(area: Area, depth: int, resource: str, *, wide: bool) -> Iterator[tuple[str | Text, ...]]:
-    text = _amounts(resource)
+    text = partial(_amount, resource)
     label = f"{'  ' * depth}{explain.level_word(area.level) or 'cluster'} "
     name = Text.assemble((label, "dim"), area.name if area.path else "")
     signs = Text("")
@@ -202,17 +208,12 @@ def _rows(area: Area, depth: int, resource: str, *, wide: bool) -> Iterator[tupl
 
 
 def _row(box: Box, depth: int, resource: str) -> tuple[str | Text, ...]:
-    text = _amounts(resource)
+    text = partial(_amount, resource)
     who = f" {', '.join(box.gangs)}" if box.gangs else ""
     state = f" {box.state}" if box.state else ""
     sign = Text.assemble(box.sign, (state, "yellow"), who)
     free = "-" if box.state else text(box.has - box.used)
     return (f"{'  ' * depth}{box.name}", sign, f"{text(box.used)}/{text(box.has)}", free)
-
-
-def _amounts(resource: str) -> Callable[[int], str]:
-    """Give what writes amounts of a resource: devices are counted, and never in Ki."""
-    return str if "/" in resource else partial(quantities.text, resource)
 
 
 def _data(whole: Area, resource: str, topology: Topology) -> JsonObject:

@@ -10,7 +10,9 @@ from typing import Final
 import typer
 
 from api import exits
+from api.jsons import JsonObject
 from kube.clock import SystemClock
+from penstock.documents import FORMS, document
 from penstock.policy import expecting, files, reports
 from penstock.policy.expecting import Expected
 from penstock.policy.files import BadFileError, PolicyText, Written
@@ -40,8 +42,9 @@ def lint(
     found = {text.origin: _flaws(text, now) for text in texts}
     flaws = [flaw for each in found.values() for flaw in each]
     counted = [flaw for flaw in flaws if flaw.fatal or strict]
-    if output is Output.JSON:
-        typer.echo(reports.json({"faults": [*map(reports.flaw_json, flaws)]}))
+    if output in FORMS:
+        faults: JsonObject = {"faults": [*map(reports.flaw_json, flaws)]}
+        typer.echo(document(faults, output), nl=False)
     elif output is Output.JUNIT:
         cases = [
             Case(origin, origin, "\n".join(flaw.text for flaw in each if flaw in counted))
@@ -77,8 +80,11 @@ def try_out(  # noqa: PLR0913  (each is a flag)
         else:
             trials = _as_expected(stage, by, expecting.read(expect))
     failed = sum(bool(trial.case.complaint) for trial in trials)
-    if output is Output.JSON:
-        typer.echo(reports.json({"results": [*map(reports.trial_json, trials)], "failed": failed}))
+    if output in FORMS:
+        results: JsonObject = {
+            "results": [*map(reports.trial_json, trials)], "failed": failed,
+        }  # fmt: skip
+        typer.echo(document(results, output), nl=False)
     elif output is Output.JUNIT:
         typer.echo(reports.junit("penstock policy test", [trial.case for trial in trials]))
     else:
@@ -112,10 +118,11 @@ def diff(  # noqa: PLR0913  (each is a flag)
         for written, each in tried
         if (changed := _changed(written, each, stage, before, after)) is not None
     ]
-    if output is Pair.JSON:
-        typer.echo(
-            reports.json({"judged": len(tried), "otherwise": [*map(reports.changed_json, found)]})
-        )
+    if output is not Pair.TEXT:
+        told: JsonObject = {
+            "judged": len(tried), "otherwise": [*map(reports.changed_json, found)],
+        }  # fmt: skip
+        typer.echo(document(told, output), nl=False)
     else:
         for each in found:
             typer.echo(reports.changed_text(each))

@@ -10,6 +10,9 @@ from typing import Annotated
 import typer
 
 from penstock.lazy import call
+from penstock.plugin import commands
+from penstock.plugin.asking import Form as Shape
+from penstock.plugin.asking import Where
 
 
 class Output(StrEnum):
@@ -17,6 +20,7 @@ class Output(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    YAML = "yaml"
     JUNIT = "junit"
 
 
@@ -25,6 +29,7 @@ class Pair(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    YAML = "yaml"
 
 
 Policies = Annotated[
@@ -110,3 +115,23 @@ def diff(  # noqa: PLR0913  (each is a flag)
     read.
     """
     call("penstock.policy.cli:diff", locals())
+
+
+def status(
+    *,
+    kubeconfig: commands.Kubeconfig = "",
+    context: commands.Context = "",
+    system: commands.System = commands.SYSTEM,
+    output: commands.Output = "",
+    watch: commands.Watch = False,
+    interval: commands.Interval = 2.0,
+) -> None:
+    """Tell whether the cluster's policy is in force, since when, and what is wrong with it if not.
+
+    Told too are what is tried beside it, and what of all that is there breaks it. Ends with 0 if
+    what is written is in force, or nothing is written; with 11 if it is new and not in force yet,
+    and with 12 if it cannot be gone by.
+    """
+    where, form = Where(kubeconfig, context), Shape("policy status", output, watch, interval)
+    told = {"name": "penstock.policy.in_force", "where": where, "form": form}
+    call("penstock.plugin.running:run", {**told, "told": {"system": system}})

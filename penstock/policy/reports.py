@@ -1,12 +1,10 @@
-"""Results as people read them, as JSON, and as JUnit's XML for those who gather tests."""
+"""Results as people read them, as data for tools, and as JUnit's XML for those who gather tests."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 from xml.etree import ElementTree as Xml
-
-import orjson
 
 from api.jsons import Json, JsonObject
 from policies.policy_queues import Mode
@@ -159,11 +157,6 @@ def flaw_json(flaw: Flaw) -> JsonObject:
         "message": flaw.message,
         "severity": "fault" if flaw.fatal else "doubt",
     }
-
-
-def json(value: Json) -> str:
-    """Write JSON for people and programs."""
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
 
 
 def junit(suite: str, cases: Sequence[Case]) -> str:

@@ -34,6 +34,7 @@ from tests.support.living import connect, engine_set
 
 IN_A_RACK, IN_A_BLOCK, IN_A_ZONE = 16, 256, 2560
 AT_ONCE = 64
+ROUNDS = 2
 NAMESPACE = "default"
 BUDGET = Budget(3.0, of_ratio=True)
 # Nobody reports for these nodes, and nobody is to mind.
@@ -143,11 +144,13 @@ async def asked_for(client: Client, folder: Path) -> dict[str, list[str]]:
         "topology": ["topology"],
         "tree": ["tree", "small", "-n", NAMESPACE],
         "explain": ["explain", "wide-0", "-n", NAMESPACE],
+        "explain a set": ["explain", "wide", "-n", NAMESPACE],
         "plan": ["plan", "-f", str(file), "-n", NAMESPACE],
         "what-if drain": ["what-if", "drain", "bare-00000", "bare-00001"],
         "what-if add-nodes": ["what-if", "add-nodes", "16", "--like", "bare-00000"],
         "queues": ["queues"],
         "reservations": ["reservations"],
+        "policy status": ["policy", "status"],
     }
 
 
@@ -184,15 +187,21 @@ async def measure(nodes: int, pods: int, folder: Path) -> list[Row]:
             )  # fmt: skip
             commands = await asked_for(client, folder)
             await until_placed(client)
-            floor = min([await listed(client) for _ in range(2)])
+            floors: list[float] = []
+            runs: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+            # In turn, since what was made keeps the control plane busy for a while.
+            for _ in range(ROUNDS):
+                floors.append(await listed(client))
+                for name, words in commands.items():
+                    runs[name].append(await asyncio.to_thread(timed, lab, words))
+            floor = min(floors)
             rows = [
                 Row(f"{nodes} nodes and {pods} pods made", made, "s"),
                 Row("all nodes and pods listed, and not looked at", floor, "s"),
             ]
-            for name, words in commands.items():
-                runs = [await asyncio.to_thread(timed, lab, words) for _ in range(2)]
-                rows.append(Row(name, min(took for took, _ in runs), "s", floor, BUDGET))
-                rows.append(Row(f"{name}: memory", max(most for _, most in runs), "MiB"))
+            for name, told in runs.items():
+                rows.append(Row(name, min(took for took, _ in told), "s", floor, BUDGET))
+                rows.append(Row(f"{name}: memory", max(most for _, most in told), "MiB"))
             return rows
     finally:
         stop(Labs.of(os.environ).folder(spec.name).root)

@@ -23,6 +23,7 @@ from penstock.ending import AskedWronglyError
 from penstock.lab import kubeconfigs, tokens
 from penstock.plugin import (
     explaining,
+    judging,
     keeping,
     planning,
     queueing,
@@ -32,6 +33,7 @@ from penstock.plugin import (
     topology,
 )
 from penstock.plugin.scenes import VIEWER, Scene, scene
+from penstock.policy import in_force
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, connect, engine_set
 
@@ -161,6 +163,11 @@ async def test_every_question_is_answered_of_a_real_cluster(
     here = await status.report(found, space, everywhere=False)
     assert here.data["waiting"] == []
     assert (await queueing.report(found, space)).data["queues"]
+    async with connect(reader.kubeconfig) as client:
+        policy = await in_force.asked(client, space, system=names.NAMESPACE)
+    assert policy.code == exits.OK
+    of_set = await explaining.report(found, space, gang="chat")
+    assert [each["phase"] for each in _objects(of_set.data["gangs"])] == ["Running"]
 
 
 def _objects(found: Json) -> list[JsonObject]:
@@ -189,3 +196,12 @@ async def test_who_may_view_a_namespace_sees_its_sets_and_is_told_what_else_it_t
     assert told["set"] == {"namespace": space, "name": "chat"}
     with pytest.raises(AskedWronglyError, match=r"may not list nodes, pods.*penstock-viewer"):
         await viewer.scene()
+    wrong = await viewer.ask("tree", "chatt", "-n", space)
+    assert wrong.returncode == judging.NOT_FOUND
+    assert "did you mean chat?" in wrong.stderr
+
+
+async def test_a_tree_too_takes_a_cluster_that_has_penstock(bare: Path) -> None:
+    told = await Reader(bare, "default").ask("tree", "chat")
+    assert told.returncode == exits.MISSING_KIND
+    assert "Penstock is not installed there" in told.stderr

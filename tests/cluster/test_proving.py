@@ -26,7 +26,7 @@ from penstock import proving
 from penstock.lab import kubeconfigs, tokens
 from penstock.lab.account import ApiCluster
 from penstock.proving import OPEN, Opening, ServedDoors
-from tests.support.installed import Installed, away
+from tests.support.installed import Installed, answered, away
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -116,12 +116,7 @@ async def test_what_no_webhook_answers_stays_open_and_says_so(
     assert done.returncode == exits.UNEXPECTED
     assert "Not yet: a set with a cycle in startsAfter is admitted" in done.stdout
 
-    async def answers() -> bool:
-        return not await proving.missing(person)
-
-    async with asyncio.timeout(30):
-        while not await answers():
-            await asyncio.sleep(0.2)
+    await answered(installed)
 
 
 async def test_one_that_is_killed_is_finished_by_the_next(

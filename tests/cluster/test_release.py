@@ -10,7 +10,7 @@ import pytest
 from api import exits, names
 from api.streams import Pod
 from controller.gangs import freeing
-from tests.support.installed import Installed, away
+from tests.support.installed import Installed, answered, away
 from tests.support.living import Cluster, Kubectl, engine_set
 from tests.support.tenants import ADMIN, Estate
 
@@ -54,6 +54,7 @@ async def test_what_is_released_is_bound_by_kube_scheduler_and_nothing_before(
     again = release(installed.lab.kubeconfig, *here, "--yes")
     assert again.returncode == exits.OK
     assert again.stdout.startswith("No pod in namespace")
+    await answered(installed)  # which whoever comes next takes for granted
 
 
 def test_who_may_not_lift_gates_is_told_so_and_lifts_nothing(

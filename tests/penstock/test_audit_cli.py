@@ -3,6 +3,7 @@ from typing import Final, cast
 
 import orjson
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from api.jsons import JsonObject
@@ -28,9 +29,12 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, ["audit", *words])
 
 
-def ask(stand: Stand, path: str, raw: JsonObject, uid: str, **more: str) -> None:
+def ask(
+    stand: Stand, path: str, raw: JsonObject, uid: str, *, dry: bool = False, **more: str
+) -> None:
     user: JsonObject = {"username": more.get("user", "alice")}
-    body = review(path, raw, uid=uid, namespace=more.get("namespace", "team-a"), userInfo=user)
+    namespace = more.get("namespace", "team-a")
+    body = review(path, raw, uid=uid, namespace=namespace, userInfo=user, dryRun=dry)
     stand.ask(path, body)
 
 
@@ -96,6 +100,25 @@ def test_suppressed_ones_count_in_top(tmp_path: Path) -> None:
     assert found["decisions"]["deny"] + found["decisions"]["suppressed"] == 50
 
 
+def test_dry_runs_are_told_as_such_and_counted_with_no_refusals(tmp_path: Path) -> None:
+    stand = Stand(ledger(tmp_path), policy_source.read("test", POLICY).policy)
+    for number in range(50):
+        ask(stand, SETS, pod_clique_set(3), f"d-{number}", dry=True)
+    ask(stand, SETS, pod_clique_set(3), "u-1")
+    stand.finish()
+    where = ("--dir", str(tmp_path), "-o", "json")
+    found = orjson.loads(run("top", *where).output)
+    assert found["decisions"] == {"deny": 1, "dry-run": 50}
+    assert found["rules"]["queue-gangs-are-sized"] == 1
+    assert (found["namespaces"], found["users"]) == ({"team-a": 1}, {"alice": 1})
+    assert ids(run("query", *where, "--no-dry-run")) == ["u-1"]
+    dry = ids(run("query", *where, "--dry-run"))
+    assert dry
+    assert "u-1" not in dry
+    assert {*ids(run("query", *where))} == {*dry, "u-1"}
+    assert "by alice (dry run)" in run("query", "--dir", str(tmp_path)).output
+
+
 def test_a_record_is_judged_by_another_policy(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "same.yaml").write_text(POLICY)
     (tmp_path / "larger.yaml").write_text(LARGER)
@@ -116,6 +139,15 @@ def test_a_record_is_judged_by_another_policy(folder: Path, tmp_path: Path) -> N
     assert "as far as can be told without the redacted text" in text.output
     pod = run("explain", "u-3", "--dir", str(folder), "--policy", str(tmp_path / "same.yaml"))
     assert "today: ours (enforce) is broken" in pod.output
+
+
+@pytest.mark.parametrize("line", ["query", "explain u-1 --policy {}/p.yaml", "top", "verify"])
+def test_yaml_says_what_json_says(folder: Path, line: str) -> None:
+    (folder / "p.yaml").write_text(POLICY)
+    words = [*line.format(folder).split(), "--dir", str(folder), "-o"]
+    written = run(*words, "yaml").output
+    assert not written.startswith("{")
+    assert yaml.safe_load(written) == orjson.loads(run(*words, "json").output)
 
 
 def test_a_record_that_there_is_not_is_said_to_be_none(folder: Path) -> None:

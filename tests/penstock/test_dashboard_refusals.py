@@ -41,11 +41,12 @@ class Shelf:
 
 @pytest.fixture
 def log(tmp_path: Path) -> bytes:
-    """The lines of a webhook that refused two sets and let another in."""
+    """The lines of a webhook that refused two sets, let another in, and was tried with one more."""
     stand = Stand(ledger(tmp_path))
-    for uid, replicas in (("u-1", -1), ("u-2", 1), ("u-3", -2)):
-        body = engine_set("chat", pods=1, gpus=8)
-        stand.ask(VALIDATE, review(VALIDATE, with_replicas(body, replicas), uid=uid, name="chat"))
+    for uid, replicas in (("u-1", -1), ("u-2", 1), ("u-3", -2), ("u-4", -1)):
+        body = with_replicas(engine_set("chat", pods=1, gpus=8), replicas)
+        more: JsonObject = {"uid": uid, "name": "chat", "dryRun": uid == "u-4"}
+        stand.ask(VALIDATE, review(VALIDATE, body, **more))
     stand.finish()
     (name,) = audit_files.names_in(tmp_path)
     return (tmp_path / name).read_bytes()
@@ -62,6 +63,7 @@ def follower_of(shelf: refusals.Source, news: list[str] | None = None) -> Refusa
 
 
 async def test_what_was_refused_is_told_with_rule_and_place(log: bytes) -> None:
+    assert b"u-4" in log, "a dry run is in the log, and is shown as no refusal"
     rows = await look(follower_of(Shelf(texts={"audit.jsonl": log})))
     assert [(row.what, row.operation, row.user) for row in rows] == [
         ("PodCliqueSet team-a/chat", "CREATE", "alice"),

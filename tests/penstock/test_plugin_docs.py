@@ -8,6 +8,7 @@ import pytest
 
 from api import exits
 from penstock.ending import INTERRUPTED
+from penstock.piping import LEFT
 from penstock.plugin import (
     explaining,
     judging,
@@ -112,7 +113,7 @@ def test_every_code_is_told() -> None:
     assert {int(row[0]) for row in table} == {
         exits.OK, exits.UNEXPECTED, exits.BAD_SETTINGS, exits.NO_API_SERVER,
         exits.BAD_CREDENTIALS, exits.MISSING_KIND, judging.NOT_FOUND, planning.WAITS,
-        planning.REFUSED, INTERRUPTED,
+        planning.REFUSED, INTERRUPTED, LEFT,
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import yaml
 
 from api import exits
 from api.jsons import Json, JsonObject
+from api.streams import Custom
 from penstock.ending import AskedWronglyError
 from penstock.plugin import planning
 from penstock.plugin.reports import Report
@@ -148,16 +149,53 @@ async def test_a_podgang_is_planned_with_its_pods(tmp_path: Path) -> None:
     assert "no block has room for all 5 pods of the minimum" in str(message)
 
 
-async def test_what_is_there_already_is_not_planned_anew(tmp_path: Path) -> None:
-    there = custom({**engine_set("chat", pods=1, gpus=1), "metadata": {
-        "name": "chat", "namespace": "default", "uid": "u"}})  # fmt: skip
-    with pytest.raises(AskedWronglyError, match="there is a set default/chat already"):
-        await planned(tmp_path, engine_set("chat", pods=1, gpus=1), on=Stage(sets=[there]))
+def living(body: JsonObject, name: str) -> Custom:
+    return custom({**body, "metadata": {"name": name, "namespace": "default", "uid": f"u-{name}"}})
+
+
+def labelled_pod(name: str) -> JsonObject:
+    labels: JsonObject = {"penstock.dev/gang": name, "penstock.dev/gang-size": "1"}
+    spec: JsonObject = {"containers": [{"name": "main", "image": "x"}]}
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-x", "labels": labels},
+        "spec": spec,
+    }  # fmt: skip
+
+
+def named_gang(name: str) -> JsonObject:
+    return {
+        "apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": {"name": name},
+        "spec": {"podgroups": []},
+    }  # fmt: skip
+
+
+async def test_what_is_there_already_is_left_out_and_the_rest_is_planned(tmp_path: Path) -> None:
+    old, new = (engine_set(name, pods=1, gpus=1) for name in ("chat", "search"))
+    there = Stage(sets=[living(old, "chat")]).beside(gang("by-hand", 1, 1), gang("train", 1, 1))
+    plain = labelled_pod("train")
+    report = await planned(tmp_path, old, named_gang("by-hand"), plain, new, on=there)
+    assert (report.code, [*gangs(report)]) == (exits.OK, ["search-0"])
+    assert report.data["leftOut"] == [
+        "PodCliqueSet default/chat, which is there already",
+        "PodGang default/by-hand, which is there already",
+        "gang default/train, which is there already",
+    ]
+    assert "`penstock tree chat -n default` tells how it stands" in shown(report)
+    assert "fits: 1 of 1 gang would be placed now" in shown(report)
+
+
+async def test_where_all_is_there_already_nothing_was_planned(tmp_path: Path) -> None:
+    body = engine_set("chat", pods=1, gpus=1)
+    report = await planned(tmp_path, body, on=Stage(sets=[living(body, "chat")]))
+    assert (report.code, report.data["verdict"]) == (exits.BAD_SETTINGS, "empty")
+    assert "nothing in these files is new" in shown(report)
+    assert "there is no gang" not in shown(report)
 
 
 async def test_a_file_without_gangs_says_what_a_gang_is(tmp_path: Path) -> None:
     service: JsonObject = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}}
     report = await planned(tmp_path, service)
+    assert (report.code, report.data["verdict"]) == (exits.BAD_SETTINGS, "empty")
     assert report.data["leftOut"] == ["Service s"]
     assert "there is no gang in these files" in shown(report)
     scene = await Stage().scene()

@@ -67,6 +67,13 @@ async def test_one_queue_is_shown_with_who_waits_in_it_and_why() -> None:
         await queueing.report(found, "default", name="reserch")
 
 
+async def test_gangs_in_no_queue_are_no_queue_that_one_could_mean() -> None:
+    found = await Stage().beside(gang("wide", 9, 8)).scene()
+    assert queueing.NONE in shown(await queueing.report(found, "default"))
+    with pytest.raises(AskedWronglyError, match="there is no queue nope: the policy has none"):
+        await queueing.report(found, "default", name="nope")
+
+
 async def test_without_a_policy_and_gangs_there_are_no_queues() -> None:
     assert "no queues" in shown(await queueing.report(await Stage().scene(), "default"))
 

@@ -14,12 +14,12 @@ from kube.errors import Forbidden
 from kube.objects import KubeObject
 from kube.resources import NODES, PODGANGS, PODS, RESERVATIONS, Resource
 from penstock.ending import AskedWronglyError
-from penstock.plugin import explaining, judging, status, topology
+from penstock.plugin import explaining, judging, reports, status, topology
 from penstock.plugin.scenes import NEEDED, Kept, scene
 from tests.support.clusters import node, racks
 from tests.support.manualclock import LeapingClock
-from tests.support.scenes import GPU, Stage, gang, shown
-from tests.support.sets import NOW
+from tests.support.scenes import GPU, Stage, custom, gang, shown
+from tests.support.sets import NOW, OWNER
 
 D = TypeVar("D")
 RACK = "topology.kubernetes.io/rack"
@@ -109,6 +109,41 @@ async def test_explain_shows_where_a_gang_is_that_does_not_wait() -> None:
     assert "n-0-0-1-1" in shown(report, wide=True)
 
 
+async def test_a_sets_name_stands_for_its_gangs_and_tells_at_length_of_those_that_wait() -> None:
+    chat = custom(
+        {
+            "metadata": {
+                "name": "chat", "namespace": "default", "uid": OWNER.uid,
+                "creationTimestamp": "2026-01-02T03:00:00Z",
+            }
+        }
+    )  # fmt: skip
+    stage = Stage(sets=[chat]).beside(
+        gang("chat-0", 4, 8, at=BLOCK0), gang("chat-0-more-0", 5, 8, level=RACK)
+    )
+    report = await explaining.report(await stage.scene(), "default", gang="chat")
+    text = shown(report)
+    assert text.startswith("set default/chat  2 gangs, of which 1 waits\ngang default/chat-0  Run")
+    assert "any one of these would do:" in text.partition("gang default/chat-0-more-0")[2]
+    assert "CLIQUE" not in text.partition("gang default/chat-0-more-0")[0]
+    assert "n-0-0-1-1" in shown(report, wide=True).partition("gang default/chat-0-more-0")[0]
+    alone = [
+        (await explaining.report(await stage.scene(), "default", gang=name)).data
+        for name in ("chat-0", "chat-0-more-0")
+    ]
+    assert report.data == {"set": {"namespace": "default", "name": "chat"}, "gangs": alone}
+
+
+async def test_of_a_gang_and_a_set_of_one_name_the_gang_is_meant() -> None:
+    named = custom({"metadata": {"name": "chat", "namespace": "default", "uid": "other"}})
+    stage = Stage(sets=[named]).beside(gang("chat", 1, 1))
+    report = await explaining.report(await stage.scene(), "default", gang="chat")
+    assert report.data["gang"] == {"namespace": "default", "name": "chat"}
+    alone = await explaining.report(await Stage(sets=[named]).scene(), "default", gang="chat")
+    assert alone.data["gangs"] == []
+    assert "no gang has been made for it yet" in shown(alone)
+
+
 async def test_a_gang_that_is_not_there_is_answered_with_those_like_it() -> None:
     scene_ = await Stage().beside(gang("chat-0", 1, 1), gang("search-0", 1, 1)).scene()
     with pytest.raises(AskedWronglyError, match="did you mean chat-0") as failed:
@@ -116,6 +151,8 @@ async def test_a_gang_that_is_not_there_is_answered_with_those_like_it() -> None
     assert failed.value.code == judging.NOT_FOUND
     with pytest.raises(AskedWronglyError, match="did you mean default/chat-0"):
         await explaining.report(scene_, "team-a", gang="chat-0")
+    with pytest.raises(AskedWronglyError, match="none like it"):  # but for their namespace
+        await explaining.report(scene_, "default", gang="nope")
 
 
 async def test_status_counts_nodes_devices_and_gangs_and_lists_who_waits() -> None:
@@ -160,3 +197,24 @@ async def test_topology_names_what_there_is_when_asked_for_what_is_not() -> None
         await topology.report(scene_, "default", resource="amd.com/gpu")
     with pytest.raises(AskedWronglyError, match="there is no topology east"):
         await topology.report(scene_, "default", name="east")
+
+
+async def test_names_of_gangs_stay_whole_however_narrow_it_is() -> None:
+    name = "a-gang-with-quite-a-long-name"
+    report = await status.report(await Stage().beside(gang(name, 5, 8, level=RACK)).scene(), "")
+    assert f"default/{name}" in shown(report, width=80)
+
+
+async def test_lines_are_as_long_as_they_are_where_no_terminal_shows_them() -> None:
+    assert reports.width({}, shown=True) is None
+    assert reports.width({"COLUMNS": "80"}, shown=False) is None
+    found = await Stage().beside(gang("wide", 5, 8, level=RACK)).scene()
+    text = shown(await status.report(found, ""), width=reports.width({}, shown=False) or 0)
+    line = next(line for line in text.splitlines() if "default/wide" in line)
+    assert "no rack has room for all 5 pods of the minimum" in line
+
+
+async def test_topology_counts_processors_in_one_unit() -> None:
+    odd = node("odd", {"cpu": "95500m"})
+    report = await topology.report(await Stage([odd]).scene(), "default", resource="cpu")
+    assert "cpu: 0 of 95.5 used, 95.5 free on 1 node" in shown(report)

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import orjson
 import pytest
+import yaml
 from typer.testing import CliRunner, Result
 
 from api.jsons import JsonObject
@@ -177,6 +178,16 @@ def test_test_writes_json_and_junit(write: Write) -> None:
     assert (let_in["object"], let_in["decision"]) == ("PodCliqueSet default/few", "allow")
     root = xml(penstock("test", policy, manifests, "-o", "junit"))
     assert [case.find("failure") is not None for case in root.iter("testcase")] == [True, False]
+
+
+def test_yaml_says_what_json_says(write: Write) -> None:
+    old, new, bad = write("old.yaml", WIDE), write("new.yaml", SMALL), write("bad.yaml", BAD)
+    manifest = write("set.yaml", A_SET % 3)
+    for words in (("lint", bad), ("test", new, manifest), ("diff", old, new, manifest)):
+        written = penstock(*words, "-o", "yaml")
+        assert written.exit_code == 1
+        assert not written.stdout.startswith("{")
+        assert yaml.safe_load(written.stdout) == read(penstock(*words, "-o", "json"))
 
 
 def test_expectations_say_who_and_what_and_are_held_to_it(write: Write) -> None:

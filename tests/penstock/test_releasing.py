@@ -11,7 +11,7 @@ from api.streams import Pod
 from controller.gangs import freeing
 from kube.resources import PODS
 from penstock.__main__ import app
-from penstock.release import Tally, lift
+from penstock.release import Tally, carry_out, lift, lift_all
 from penstock.releasing import Batch, Scope, batches, still_held
 from tests.support.clusters import pod
 from tests.support.patchapi import patching
@@ -55,6 +55,7 @@ def test_gangs_go_one_by_one_and_a_scaled_one_after_its_base() -> None:
     found = batches(ALL, Scope())
     assert titles(found) == ["default/chat-0", "default/train", "default/aaa-0", "far/train"]
     assert found[0].pods == (BASE, OTHER)
+    assert found[1].pods == (PLAIN,), "another waits behind somebody else's gate alone"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +162,28 @@ async def test_what_is_refused_again_and_again_is_told_of() -> None:
         await lift(client, clock, PLAIN, tally)
         assert tally.lifted == 0
         assert [line.partition(":")[0] for line in tally.refused] == ["default/t-0"]
+
+
+async def test_tools_are_told_which_pods_of_which_gangs_were_lifted_or_would_be() -> None:
+    waits = {**stored()}
+    waits["metadata"] = {
+        "name": "t-0", "namespace": "default", "uid": "uid-t-0", "resourceVersion": "7",
+        "labels": {names.GANG_LABEL: "train"},
+    }  # fmt: skip
+    gone = waiting("t-1", {names.GANG_LABEL: "train"})
+    async with patching() as (api, client, clock):
+        api.objects[PODS.path("default")] = {"metadata": {}, "items": [waits]}
+        shown = await carry_out(client, clock, Scope("default"), lambda _: None, sure=False)
+        assert api.writes == []
+        api.put(PATH, stored())
+        tally = Tally()
+        await lift_all(client, clock, Batch("default", "train", (PLAIN, gone)), tally)
+    gang: JsonObject = {"namespace": "default", "name": "train"}
+    assert shown.json()["gangs"] == [{**gang, "pods": ["t-0"], "lifted": 0}]
+    assert tally.json() == {
+        "gangs": [{**gang, "pods": ["t-0", "t-1"], "lifted": 1}],
+        "lifted": 1, "byOthers": 1, "refused": [], "otherGates": [],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("arguments", [(), ("--yes",), ("--all", "chat"), ("--all", "-n", "x")])

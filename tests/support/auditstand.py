@@ -12,7 +12,7 @@ from api.jsons import Json, JsonObject
 from certs import seals
 from certs.seals import Signer
 from kube.clock import Clock, SystemClock
-from policies.audit_bounds import Bounds
+from policies.audit_bounds import Bounds, Sort
 from policies.audit_records import Line, Record
 from policies.known import NOTHING
 from policies.policy import BUILT_IN, Policy
@@ -129,7 +129,7 @@ class Unbounded(Bounds):
     """No bounds at all."""
 
     @override
-    def take(self, _sort: tuple[str, str, str], _now: float) -> int | None:
+    def take(self, _sort: Sort, _now: float) -> int | None:
         return 0
 
 

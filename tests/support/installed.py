@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,9 +11,12 @@ import pytest
 from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
+from kube.errors import ApiError
+from penstock import proving
 from penstock.lab.install import InstallOptions, install, stop
 from penstock.lab.installation import Installation
 from penstock.lab.state import Lab
+from tests.support.living import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,16 @@ def away(installed: Installed, *parts: str) -> Iterator[None]:
     finally:
         for part in parts:
             installed.installation.start_component(part)
+
+
+async def answered(installed: Installed) -> None:
+    """Wait until webhooks that were stopped are asked again, and answer."""
+    async with installed.person() as person, asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(ApiError):
+                if not await proving.missing(person):
+                    return
+            await asyncio.sleep(0.2)
 
 
 def _client(kubeconfig: Path, component: str) -> Client:

@@ -179,7 +179,6 @@ function queueRow(name, row) {
 function refusal(row) {
   const when = make("time", { datetime: row.at, title: row.at }, clock(row.at));
   const meta = make("p", { class: "meta" }, when, `, ${row.operation.toLowerCase()} by ${row.user || "nobody"}`);
-  if (row.dry_run) meta.append(" ", make("span", { class: "badge" }, "dry run"));
   const rules = (row.violations ?? []).map((each) => make("li", {},
     make("code", {}, each.rule), each.path ? make("span", { class: "path" }, ` ${each.path}`) : null, `: ${each.message}`));
   if (row.more) rules.push(make("li", {}, `and ${row.more} more`));
