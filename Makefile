@@ -14,12 +14,14 @@ SEED ?= 1
 MINUTES ?= 30
 NODES ?= 10000
 SETS ?= 1000
+# A file of tests/cluster that is called test_chart_… is among them without a line here.
+CHART_TESTS := $(sort $(wildcard tests/cluster/test_chart_*.py)) tests/cluster/test_proving.py tests/cluster/test_companion.py
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-node test-browser sbom rolls chaos soak demo demo-down story
+.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-chart test-node test-browser sbom rolls chaos soak demo demo-down story walk
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,8 +44,8 @@ $(STAMP): requirements-dev.txt pyproject.toml
 
 lock: ## Resolve dependencies again into the hash-pinned requirements files (needs uv)
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml -o requirements.txt
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --extra traces -c requirements.txt -o requirements-traces.txt
-	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --extra traces --group dev -o requirements-dev.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --extra traces --group dev -c requirements.txt -o requirements-dev.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --python-version 3.11 pyproject.toml --extra traces -c requirements-dev.txt -o requirements-traces.txt
 
 crds: $(STAMP) ## Write the CustomResourceDefinitions from the models in api/
 	@$(BIN)/python -m api crds
@@ -73,21 +75,25 @@ test: $(STAMP) style binaries ## Run everything that must pass: linters, unit te
 
 pytest: $(STAMP)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node and not image and not browser" $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --cov --cov-report=term --cov-fail-under=80 -m "not long and not node and not image and not browser and not walk" $(ARGS)
 
 test-fast: $(STAMP) ## Run the tests that need no control plane
-	@$(BIN)/python -m pytest -m "not cluster and not long and not node and not image and not browser" $(ARGS)
+	@$(BIN)/python -m pytest -m "not cluster and not long and not node and not image and not browser and not walk" $(ARGS)
 
 test-long: $(STAMP) binaries ## Run the tests that take too long for every change
 	@$(BIN)/python -m pytest -m long --timeout=3600 $(ARGS)
-	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node and not image and not browser" --timeout=3600 $(ARGS)
+	@HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -m "not cluster and not long and not node and not image and not browser and not walk" --timeout=3600 $(ARGS)
+
+# What the chart does in a lab: two processes, each with labs of its own, since they wait more than they work.
+test-chart: $(STAMP) binaries ## Install, upgrade, roll back and remove the chart in labs (about 5 minutes)
+	@$(BIN)/python -m pytest $(CHART_TESTS) -m "cluster and long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --timeout=900 --durations=10 $(ARGS)
 
 # Nothing is built, and pytest says why all is skipped, where no real node can be had.
 test-node: $(STAMP) ## Run the tests that need a real kubelet and real containers (Linux, root)
 	@$(BIN)/python -m penstock.lab.realnode.wanting || exit 0; $(BIN)/penstock lab binaries --real-node
 	@$(BIN)/python -m pytest -m node --timeout=600 $(ARGS)
 
-test-image: $(STAMP) ## Build the Containerfile twice with buildah, on a base made here (about 3 minutes, root)
+test-image: $(STAMP) ## Build the Containerfile twice with buildah, on a base made here (about 2 minutes, root)
 	@$(BIN)/python -m pytest -m image --timeout=900 $(ARGS)
 
 sbom: $(STAMP) ## Write what is in the image, as CycloneDX, to build/penstock.cdx.json
@@ -117,6 +123,9 @@ demo-down: $(STAMP) ## Stop the demo's lab and everything in it
 
 story: $(STAMP) ## Type a newcomer's first half hour, with every output checked (about a minute; make test-browser holds the docs against it)
 	@$(BIN)/python -m tests.story $(ARGS)
+
+walk: $(STAMP) binaries ## Type the commands of the documents in one lab and compare what is shown (about a minute)
+	@$(BIN)/python -m pytest -m walk --timeout=900 $(ARGS)
 
 bench-%: $(STAMP) ## Run a benchmark, e.g. make bench-engine; writes build/bench/NAME.json
 	@$(BIN)/python -m tests.bench.$* $(ARGS)

@@ -14,7 +14,7 @@ from kube.resources import NODES, PODS
 from penstock.dashboard.choices import Choices
 from penstock.dashboard.running import Sources, served
 from tests.browser.conftest import Looking
-from tests.support import pretendcluster
+from tests.support import maintasks, pretendcluster
 from tests.support.chromium import Chromium, Page
 from tests.support.dashboards import NoLog, built_in
 from tests.support.pretendcluster import PretendCluster
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.browser
 COUNT = 10_000
 EACH = 4  # pods of a gang
 SECONDS = 15.0
-BUDGET = 200.0  # milliseconds; what is reported
-# What is asserted: a machine that others use stalls for its own reasons.
-BOUND = 5 * BUDGET
+BUDGET = 200.0  # milliseconds
+# Milliseconds that the floor takes where the budget was set; a slower machine has more time.
+FLOOR = 8.0
 OBSERVE = """
 window.tasks = [];
 new PerformanceObserver((list) => {
@@ -130,6 +130,26 @@ async def test_ten_thousand_nodes_under_live_events_do_not_stutter(
     await looking.begin()
     await page.says("#tile-nodes", "10,000")
     loading = await page.run("Math.max(0, ...window.tasks)")
+    async with maintasks.recorded(page) as tasks:
+        await live(looking, life)
+    told = float(str(await page.run("Math.max(0, ...window.tasks)")))
+    frame = float(str(await page.run("Math.max(0, ...window.frames)")))
+    bound = BUDGET * max(1.0, tasks.floor / FLOOR)
+    figures = (
+        "10,000 nodes under live events: the longest main-thread task worked"
+        f" {tasks.longest:.0f} ms, budget {bound:.0f} ms; a fixed piece of work"
+        f" {tasks.floor:.0f} ms; on the wall, with whoever else has the machine: longest task"
+        f" {told:.0f} ms (while loading {float(str(loading)):.0f} ms; 0: none over 50 ms),"
+        f" longest frame {frame:.0f} ms"
+    )
+    print(f"\n{figures}")  # noqa: T201 - the figures are what this is for
+    await looking.keep("large-light")
+    assert tasks.longest <= bound, figures
+
+
+async def live(looking: Looking, life: Life) -> None:
+    """Have the cluster live while the page is used, and see that the page goes along."""
+    page = looking.page
     living = asyncio.ensure_future(life.live())
     try:
         changes = "window.frames.length"
@@ -147,13 +167,3 @@ async def test_ten_thousand_nodes_under_live_events_do_not_stutter(
         await page.says("#gangs", newest)
     finally:
         living.cancel()
-    longest = float(str(await page.run("Math.max(0, ...window.tasks)")))
-    frame = float(str(await page.run("Math.max(0, ...window.frames)")))
-    several = await page.run("window.tasks.length")
-    print(  # noqa: T201 - the figure is what this is for
-        f"\n10,000 nodes under live events: longest main-thread task {longest:.0f} ms"
-        f" (while loading {float(str(loading)):.0f} ms), budget {BUDGET:.0f} ms;"
-        f" {several} tasks over 50 ms; longest frame {frame:.0f} ms"
-    )
-    await looking.keep("large-light")
-    assert longest <= BOUND, f"{longest:.0f} ms; the budget is {BUDGET:.0f} ms"

@@ -11,6 +11,7 @@ from kube.client import Deletion
 from kube.errors import AlreadyExists
 from kube.resources import NAMESPACES, PODCLIQUES, PODCLIQUESETS, PODS, RESERVATIONS
 from penstock.lab.installation import Installation
+from tests.support import collecting
 from tests.support.everything import nothing_left, objects
 from tests.support.installed import Installed
 from tests.support.living import Cluster, Kubectl, engine_set
@@ -84,6 +85,7 @@ async def test_orphaned_pods_go_on_running_and_nobody_takes_them_away(
     kubectl.apply(engine_set("free", pods=2, gpus=1))
     await cluster.running("free")
     before = await _running(cluster)
+    await collecting.knows_our_kinds(cluster)
     how = Deletion(propagation="Orphan")
     await cluster.client.delete(PODCLIQUESETS, "free", cluster.namespace, how)
 

@@ -82,8 +82,9 @@ async def test_serving_starts_whole_servers_of_prefill_and_decode(
     assert len(domains(seen, "serving-0", names.ZONE_KEY)) == 1
     (gang,) = seen.gangs
     assert [(group.min_replicas) for group in gang.spec.pod_groups] == [4, 8]
-    assert gang.spec.topology_constraint is not None
-    pack = gang.spec.topology_constraint.pack_constraint
+    (server,) = gang.spec.topology_constraint_group_configs
+    assert server.topology_constraint is not None
+    pack = server.topology_constraint.pack_constraint
     assert pack is not None
     assert (pack.required, pack.preferred) == (names.ZONE_KEY, names.BLOCK_KEY)
     scaled = await targets(cluster, "serving-0-server")
@@ -92,6 +93,7 @@ async def test_serving_starts_whole_servers_of_prefill_and_decode(
     kubectl.run("scale", "pcsg", "serving-0-server", "--replicas=2", check=True)
     seen = await cluster.running("serving", gangs=2)
     assert sum(by_role(seen).values()) == 24
+    assert len(domains(seen, "serving-0-server-0", names.ZONE_KEY)) == 1
     assert sorted(gang.metadata.name for gang in seen.gangs) == ["serving-0", "serving-0-server-0"]
     first = [p for p in pods_of(seen) if p.metadata.labels[names.PODGANG_LABEL] == "serving-0"]
     later = [p for p in pods_of(seen) if p not in first]

@@ -14,6 +14,8 @@ class Typed:
     says: tuple[str, ...] = ()
     code: int = 0
     asks: bool = False
+    shows: str = ""
+    """What a page shows of the output; `…` alone on a line is for whatever is between."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +136,8 @@ FURTHER = (
         "A policy",
         "So far everything was allowed that can run. `examples/policies/small-gangs.yaml` has"
         " one queue, where no gang may have more than 256 GPUs. `lint` finds what is wrong with"
-        " a policy before a cluster sees it; the annotation says that the cluster goes by it"
-        " now. What runs already is left alone.",
+        " a policy before a cluster sees it; `status` says that the cluster goes by it now, and"
+        " what of all that is there would be refused today. What runs already is left alone.",
         (
             Typed("penstock policy lint examples/policies/small-gangs.yaml", ("1 good, 0 bad",)),
             Typed(
@@ -144,9 +146,8 @@ FURTHER = (
                 ("penstock-policy created",),
             ),
             Typed(
-                "kubectl -n penstock-system get configmap penstock-policy"
-                " -o jsonpath='{.metadata.annotations}'",
-                ("penstock.dev/policy-status", "true"), asks=True,
+                "kubectl penstock policy status",
+                ("is in force", "this breaks it", "272 GPUs"), asks=True,
             ),
             Typed("kubectl penstock queues", ("serving", "at most 256 GPUs a gang"), asks=True),
         ),

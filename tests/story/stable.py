@@ -47,6 +47,16 @@ def stable(text: str, places: Places) -> str:
     return "\n".join(_ordered(told.splitlines())).strip("\n")
 
 
+def is_shown(text: str, told: str) -> bool:
+    """Whether a page shows what was told, both stable; breaks of lines and columns do not count.
+
+    A line of `…` alone stands for whatever is between.
+    """
+    parts = re.split(r"^ *…$", text, flags=re.MULTILINE)
+    wanted = ".*".join(re.escape(" ".join(part.split())) for part in parts)
+    return re.fullmatch(wanted, " ".join(told.split()), re.DOTALL) is not None
+
+
 def _aged(found: re.Match[str]) -> str:
     """Write an age that takes as much room as the one there was, so that columns stay."""
     return "5s" + found["room"].rjust(len(found[0]) - 2) if found["room"] else "5s"

@@ -18,7 +18,7 @@ from tests.repo import checkout
 from tests.story import page
 from tests.story.looking import look
 from tests.story.script import LAB, Act, Looked, Served, Step, Typed
-from tests.story.stable import Places, stable
+from tests.story.stable import Places, is_shown, stable
 
 COLUMNS = 100
 PATIENCE = 60.0  # seconds, until what is asked again says what it must
@@ -42,6 +42,7 @@ class Desk:
     environment: dict[str, str]
     state: Path
     pictures: Path
+    folder: Path = checkout.ROOT
     outputs: dict[str, str] = field(default_factory=dict)
     acts: list[str] = field(default_factory=list)
     url: str = ""
@@ -67,7 +68,7 @@ class Desk:
     def _begins(self, command: str) -> subprocess.Popen[str]:
         # In a session of its own, so that all it started can be ended with it.
         return subprocess.Popen(
-            ["bash", "-c", command], cwd=checkout.ROOT, env=self.environment, text=True,
+            ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True,
         )  # fmt: skip
@@ -75,7 +76,7 @@ class Desk:
     def _sets(self, command: str) -> tuple[int, str]:
         """Have what is exported hold for the commands after it."""
         done = subprocess.run(
-            ["bash", "-ec", f"{command}\nenv -0"], cwd=checkout.ROOT, env=self.environment,
+            ["bash", "-ec", f"{command}\nenv -0"], cwd=self.folder, env=self.environment,
             capture_output=True, text=True, check=False, timeout=PATIENCE,
         )  # fmt: skip
         if done.returncode == 0:
@@ -185,7 +186,7 @@ def _done(act: Act, made: Desk, say: Say) -> str | None:
     shown = made.serves(act.command) if isinstance(act, Served) else _typed(act, made, say)
     if isinstance(act, Served):
         say(shown.rstrip("\n"))
-        _check(act, 0, shown)
+        _check(act, 0, shown, made.places)
     return shown
 
 
@@ -193,25 +194,28 @@ def _typed(act: Typed, made: Desk, say: Say) -> str:
     clock = SystemClock()
     deadline = clock.monotonic() + PATIENCE
     code, shown = made.types(act.command)
-    while act.asks and _lacks(act, code, shown) and clock.monotonic() < deadline:
+    while act.asks and _lacks(act, code, shown, made.places) and clock.monotonic() < deadline:
         time.sleep(POLL)
         code, shown = made.types(act.command)
     say(shown.rstrip("\n"))
-    _check(act, code, shown)
+    _check(act, code, shown, made.places)
     return shown
 
 
-def _check(act: Typed | Served, code: int, shown: str) -> None:
-    lacks = _lacks(act, code, shown)
+def _check(act: Typed | Served, code: int, shown: str, places: Places) -> None:
+    lacks = _lacks(act, code, shown, places)
     if lacks:
         raise StoryError(f"{act.command}: {lacks}; it said:\n{shown}")
 
 
-def _lacks(act: Typed | Served, code: int, shown: str) -> str:
+def _lacks(act: Typed | Served, code: int, shown: str, places: Places) -> str:
     """Say what is wrong with an outcome. Long sentences may be broken over lines and cells."""
     wanted = act.code if isinstance(act, Typed) else 0
     if code != wanted:
         return f"it ended with {code} instead of {wanted}"
     plain = " ".join(shown.split())
     missing = [words for words in act.says if " ".join(words.split()) not in plain]
-    return f"it lacks {missing}" if missing else ""
+    if missing:
+        return f"it lacks {missing}"
+    page = stable(act.shows, places) if isinstance(act, Typed) else ""
+    return f"not as shown:\n{page}\n" if page and not is_shown(page, stable(shown, places)) else ""
