@@ -22,6 +22,7 @@ from kube.errors import NotFound
 from kube.resources import NAMESPACES, PODS
 from penstock.lab import cluster as labs
 from penstock.lab.helm import RELEASE, Helm
+from penstock.lab.images import layout
 from penstock.lab.images import penstock as images
 from penstock.lab.images.penstock import Made
 from penstock.lab.progress import Screen
@@ -49,10 +50,10 @@ class Version:
     values: Path
 
 
-async def version(lab: Lab, root: Path, folder: Path) -> Version:
+async def version(lab: Lab, root: Path, folder: Path, pinned_in: str = layout.LOCK) -> Version:
     """Make the image of a checkout, and bring it into the node."""
     host = labs.this_host(Screen(sys.stderr, SystemClock(), live=False))
-    made = await images.make(root, host.workshop.cache, host.run, host.reporter)
+    made = await images.make(root, host.workshop.cache, host.run, host.reporter, pinned_in)
     await node.load_image(host.labs.folder(lab.name), made.archive, host.run)
     values = folder / f"{made.image.rpartition(':')[2]}.json"
     values.write_text(json.dumps(installing.values(made, 2)))
@@ -122,7 +123,8 @@ class Stage:
 async def test_from_the_version_before_to_this_one_and_back_and_away(
     another: Lab, tmp_path: Path
 ) -> None:
-    before = await version(another, previous.unpack(tmp_path / "before"), tmp_path)
+    older = previous.unpack(tmp_path / "before")
+    before = await version(another, older, tmp_path, previous.LOCK)
     now = await version(another, images.checkout(), tmp_path)
     assert before.made.image != now.made.image
     helm = Helm(another.binaries["helm"], another.kubeconfig, tmp_path)

@@ -9,6 +9,8 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[2]
 # One that runs its processes by the chart already. Move it on with each release.
 PREVIOUS: Final = "96dd40f5ef1081f7fe2c328ff692f0cf97147037"
+# As its Containerfile says, what its image is made with; it had no other yet.
+LOCK: Final = "requirements.txt"
 
 
 def unpack(folder: Path) -> Path:

@@ -58,12 +58,14 @@ class Made:
     digest: str
 
 
-async def make(root: Path, cache: Cache, run: Run, reporter: Reporter) -> Made:
+async def make(
+    root: Path, cache: Cache, run: Run, reporter: Reporter, pinned_in: str = layout.LOCK
+) -> Made:
     """Make the images from the packages in a checkout; raises LabError.
 
     Python and what the lock pins are kept in the cache; the packages are taken anew each time.
     """
-    lock = root / layout.LOCK
+    lock = root / pinned_in
     if not lock.is_file():
         raise LabError(f"{lock} is missing: an image is made from a checkout only")
     ingredients = lock.read_bytes() + sys.version.encode() + RECIPE
