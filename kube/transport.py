@@ -5,6 +5,7 @@ What is repeated, and what is not:
   the request surely did not happen.
 - connection loss: only reads. A write whose answer was lost may have happened, and only the caller
   can tell what doing it twice would mean.
+- 504 because the server's own copy is behind what was written: reads, as after its restart.
 - 401: once, when the credentials can be renewed; the server refused before it did anything.
 """
 
@@ -18,7 +19,15 @@ from yarl import URL
 
 from kube.access import Credentials
 from kube.clock import Clock
-from kube.errors import Stalled, TooManyRequests, Unreachable, from_answer
+from kube.errors import (
+    TOO_LARGE_VERSION,
+    ApiError,
+    ServerFault,
+    Stalled,
+    TooManyRequests,
+    Unreachable,
+    from_answer,
+)
 from kube.stream import split_lines
 from kube.tallies import CallTally
 
@@ -110,11 +119,11 @@ class Transport:
                 if error.retry_after is None or busy >= patience.busy_attempts:
                     raise
                 wait = min(error.retry_after, patience.longest_wait)
-            except Unreachable:
+            except (Unreachable, ServerFault) as error:
                 lost += 1
                 spent = self._clock.monotonic() - begun
                 again = lost < patience.lost_attempts and spent < patience.request_seconds
-                if call.method != "GET" or not again:
+                if call.method != "GET" or not again or not _passes(error):
                     raise
                 # At once after the first: it was likely a kept connection the server had closed.
                 wait = patience.first_backoff * (2 ** (lost - 1) - 1)
@@ -196,6 +205,12 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             problem = str(error) or type(error).__name__
             raise Unreachable(f"cannot reach {self.server}: {problem}") from error
+
+
+def _passes(error: ApiError) -> bool:
+    """Tell whether what kept the server from answering a read is over by itself."""
+    # It has waited some seconds for its copy to catch up before it says that it is behind.
+    return isinstance(error, Unreachable) or error.has_cause(TOO_LARGE_VERSION)
 
 
 async def _once(

@@ -248,6 +248,29 @@ async def test_reads_are_repeated_after_lost_connections_a_few_times() -> None:
             await t.client.raw_get("/x")
 
 
+BEHIND = fakeapi.text(504, '{"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}')
+
+
+async def test_reads_wait_for_a_server_whose_copy_is_behind() -> None:
+    async with talking() as t:
+        t.api.answers.extend([BEHIND, BEHIND, fakeapi.json({})])
+        await t.client.raw_get("/x")
+        assert t.clock.slept == [0.0, 0.1]
+        t.api.answers.extend([BEHIND] * 20)
+        with pytest.raises(errors.ServerFault):
+            await t.client.raw_get("/x")
+        assert len(t.api.seen) == 3 + Patience().lost_attempts
+
+
+@pytest.mark.parametrize("code", [500, 503, 504])
+async def test_reads_are_not_repeated_after_other_faults_of_the_server(code: int) -> None:
+    async with talking() as t:
+        t.api.answers.append(fakeapi.status(code))
+        with pytest.raises(errors.ServerFault):
+            await t.client.raw_get("/x")
+        assert len(t.api.seen) == 1
+
+
 async def test_a_429_without_retry_after_is_a_rule_and_not_waited_out() -> None:
     async with talking() as t:
         t.api.answers.append(fakeapi.status(429))
