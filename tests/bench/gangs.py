@@ -34,6 +34,7 @@ from tests.bench.gangs_loads import (
     racks,
     single,
 )
+from tests.bench.gangs_reasons import reasons
 from tests.bench.gangs_runs import Make, Run, Site
 from tests.bench.gangs_short import outcome
 from tests.bench.harness import Budget, Row, report
@@ -42,7 +43,7 @@ from tests.support.living import connect
 STOCK_QPS: Final = 50
 FAST_QPS: Final = 1000
 PACES: Final = (STOCK_QPS, FAST_QPS)
-PARTS: Final = ("sets", "singles", "plain", "short")
+PARTS: Final = ("sets", "singles", "plain", "short", "reasons")
 FIT: Final = 0.6  # of the gangs find room in the cluster that is too small for all
 DECIDED_SECONDS: Final = 0.1
 SINGLES: Final = (10, 50, 100, 500)
@@ -129,7 +130,20 @@ async def at(qps: int, options: argparse.Namespace) -> list[Row]:
         rows.append(Row(title, run.seconds, "s", floor[what].seconds, slower))
     if "short" in options.part:
         rows += await short(qps, options.gangs)
+    if "reasons" in options.part:
+        rows += await unroomed(qps, options.gangs)
     return rows
+
+
+async def unroomed(qps: int, gangs: int) -> Iterable[Row]:
+    """See how soon gangs say why they wait, in a cluster without any room."""
+    full, load = Load(1, (8,) * gangs * IN_A_RACK, racked=False), racks(gangs)
+    async with hall(qps, full.pods) as there:
+        await with_penstock(there)
+        site = there.site(reserves=True)
+        await site.run(racks(1), make_sets)
+        told = await reasons(site, full, load)
+    return told.rows(f"QPS {qps}: {gangs} sets without room at once")
 
 
 async def short(qps: int, gangs: int) -> Iterable[Row]:
