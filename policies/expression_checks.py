@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from policies.cel.expression import Expression, Holds, Unclear, Verdict
 from policies.cel.running import Meter
 from policies.expression_view import PodSeen, SetSeen
+from policies.once import Once
 from policies.policy_checks import PodCheck, read_expression
 from policies.problems import Problem
 
@@ -22,7 +22,7 @@ class Gang:
     pods: tuple[tuple[str, PodSeen], ...]
     set: SetSeen | None
 
-    @cached_property
+    @Once
     def seen(self) -> list[PodSeen]:
         """Its pods without their places."""
         return [pod for _, pod in self.pods]

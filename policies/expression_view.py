@@ -7,7 +7,7 @@ variables, arguments and commands are no part of it: they may be secrets.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Final
 
 from api import quantities
@@ -26,6 +26,7 @@ from policies.cel.kinds import (
     same,
 )
 from policies.gang_sizes import GangSizes
+from policies.once import Once
 from policies.podcliqueset_view import Clique, Group, SetView
 
 # As long as people's words may be; nobody compares what is longer.
@@ -76,12 +77,12 @@ class SetSeen:
     pods: list[PodSeen]
     """Of its cliques, in their order."""
 
-    @cached_property
+    @Once
     def sizes(self) -> GangSizes:
         """How large its gangs are."""
         return gang_sizes.of_set(self.view, [pod.gpus() for pod in self.pods])
 
-    @cached_property
+    @Once
     def cliques(self) -> list["CliqueSeen"]:
         """Its cliques."""
         return [CliqueSeen(*each) for each in zip(self.view.cliques, self.pods, strict=True)]

@@ -6,7 +6,8 @@ nothing are shared with what was there, and nothing is ever changed in its place
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from api.cliques import MAX_CLIQUES
 from api.jsons import Json, JsonObject
@@ -15,8 +16,7 @@ Patch = list[JsonObject]
 Fill = Callable[[JsonObject, str, Patch], JsonObject]
 
 
-@dataclass(frozen=True)
-class Filled:
+class Filled(msgspec.Struct, frozen=True):
     """An object with nothing left out, and the operations that make it of what was written."""
 
     object: JsonObject

@@ -73,7 +73,7 @@ def _struct(base: type[Seen], kinds: Mapping[str, object], *required: str) -> ty
         (name, kind) if name in required else (name, kind | None, None)  # type: ignore[operator]
         for name, kind in kinds.items()
     ]
-    return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True)  # type: ignore[return-value]  # made of its base
+    return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)  # type: ignore[return-value]  # made of its base
 
 
 def _shaped(base: type[Seen], shape: Shape, *required: str, **closer: object) -> type[Seen]:

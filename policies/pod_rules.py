@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from api import names
 from api.cliques import MAX_REPLICAS
 from policies import bounds, node_terms, syntax
 from policies.known import Known
+from policies.once import Once
 from policies.pod_claims import Claim
 from policies.policy import Policy
 from policies.problems import Problem
@@ -32,7 +32,7 @@ class Case:
     queue: str = ""
     """The queue that is meant, if one is."""
 
-    @cached_property
+    @Once
     def is_ours(self) -> bool:
         """Whether the pod is bound by a scheduler whose gangs are ours."""
         return self.policy.ours(self.claim.scheduler)

@@ -1,14 +1,13 @@
 """A set, and all that it is judged by."""
 
-from dataclasses import dataclass
+import msgspec
 
 from policies.known import Known
 from policies.podcliqueset_view import SetView
 from policies.policy import Policy
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(msgspec.Struct, frozen=True):
     """A set to be judged, by what policy and knowing what."""
 
     set: SetView

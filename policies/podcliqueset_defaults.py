@@ -82,17 +82,20 @@ def _clique(clique: JsonObject, path: str, patch: Patch) -> JsonObject:
         replicas = values["replicas"] = REPLICAS
     if spec.get("minAvailable") is None and _counts(replicas):
         values["minAvailable"] = replicas
-    filled = put(spec, place, patch, values)
-    filled = _lowest(filled, "autoScalingConfig", place, patch, replicas)
+    filled = put(spec, place, patch, values) if values else spec
+    if "autoScalingConfig" in spec:
+        filled = _lowest(filled, "autoScalingConfig", place, patch, replicas)
     filled = inside(filled, "podSpec", place, patch, _pod)
     return clique if filled is spec else {**clique, "spec": filled}
 
 
 def _pod(pod: JsonObject, path: str, patch: Patch) -> JsonObject:
-    values = absent(pod, terminationGracePeriodSeconds=GRACE_SECONDS)
+    values: JsonObject = {}
+    if pod.get("terminationGracePeriodSeconds") is None:
+        values["terminationGracePeriodSeconds"] = GRACE_SECONDS
     if pod.get("restartPolicy") in (None, ""):
         values["restartPolicy"] = RESTART_POLICY
-    return put(pod, path, patch, values)
+    return put(pod, path, patch, values) if values else pod
 
 
 def _group(group: JsonObject, path: str, patch: Patch) -> JsonObject:

@@ -184,12 +184,8 @@ def pods_are_not_too_many(case: Case) -> Iterator[Problem]:
 
 def full_names_differ(case: Case) -> Iterator[Problem]:
     """Refuse a clique called like one that a copy of a scaling group will have."""
-    members = {
-        group.name: frozenset(name for _, name in group.cliques)
-        for group in case.set.groups
-        if group.name
-    }
-    beginnings = tuple(f"{name}-" for name in members)
+    named = {group.name: group for group in case.set.groups if group.name}
+    beginnings = tuple(f"{name}-" for name in named)
     for clique, home in case.set.housed:
         if clique.name is None or len(clique.name) > syntax.LONGEST_NAME:
             continue
@@ -201,7 +197,7 @@ def full_names_differ(case: Case) -> Iterator[Problem]:
         for match in _COPY.finditer(full[: 2 * syntax.LONGEST_NAME]):
             group, copy = full[: match.start()], match[1]
             member = full[match.end(1) + 1 :]
-            if group != own and member in members.get(group, ()):
+            if group != own and group in named and member in named[group].members:
                 yield Problem(
                     f"{clique.path}.name",
                     f"{full!r} is also what clique {member!r} is called in copy {copy} "
@@ -264,6 +260,8 @@ def _is_none(share: Json) -> bool:
 
 
 def _repeated(path: str, what: str, found: list[str | None]) -> Iterator[Problem]:
+    if len({*found}) == len(found):
+        return
     seen: set[str] = set()
     for i, name in enumerate(found):
         if name is None:

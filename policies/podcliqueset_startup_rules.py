@@ -143,11 +143,13 @@ def _path(cycle: tuple[str, ...]) -> str:
     return " → ".join(whole)
 
 
+TANGLED: Final = attrgetter("set.tangled")
+
 RULES: Final[tuple[Rule[Case], ...]] = (
-    Rule(startup_is_acyclic, ("2.3.11",)),
+    Rule(startup_is_acyclic, ("2.3.11",), about=TANGLED),
     Rule(has_cliques, ("2.3.6",)),
-    Rule(nothing_waits_for_itself, ("2.3.10",)),
-    Rule(starts_after_is_known, ("2.3.10", "2.3.11")),
+    Rule(nothing_waits_for_itself, ("2.3.10",), about=TANGLED),
+    Rule(starts_after_is_known, ("2.3.10", "2.3.11"), about=TANGLED),
     Rule(startup_type_is_known, ("2.3.2",)),
     Rule(waiters_names_are_free, about=attrgetter("set.doubtful")),
 )

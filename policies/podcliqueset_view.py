@@ -6,7 +6,6 @@ None. So a set with a slip in one place is still held against the rules everywhe
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from api.cliques import MAX_CLIQUES
 from api.jsons import Json, JsonObject
 from policies import pod_glance, reading
+from policies.once import Once
 
 CLIQUES: Final = "spec.template.cliques"
 GROUPS: Final = "spec.template.podCliqueScalingGroups"
@@ -83,6 +83,11 @@ class Group(msgspec.Struct, frozen=True):
     constraint: Constraint | None
     raw: JsonObject
 
+    @property
+    def members(self) -> frozenset[str]:
+        """The names of its cliques."""
+        return frozenset(name for _, name in self.cliques)
+
 
 class Resolved(msgspec.Struct, frozen=True):
     """A constraint, and the binding that it means: its own, or one further up's."""
@@ -104,27 +109,33 @@ class SetView:
     constraint: Constraint | None
     updates: JsonObject
 
-    @cached_property
+    @Once
     def clique_names(self) -> list[str | None]:
         """The names of all cliques, of those too that are too many to be looked at."""
-        return reading.names(self.template.get("cliques"))
+        written = self.template.get("cliques")
+        if len(reading.items(written)) == len(self.cliques):
+            return [each.name for each in self.cliques]
+        return reading.names(written)
 
-    @cached_property
+    @Once
     def group_names(self) -> list[str | None]:
         """The names of all scaling groups."""
-        return reading.names(self.template.get("podCliqueScalingGroups"))
+        written = self.template.get("podCliqueScalingGroups")
+        if len(reading.items(written)) == len(self.groups):
+            return [each.name for each in self.groups]
+        return reading.names(written)
 
-    @cached_property
+    @Once
     def known_cliques(self) -> frozenset[str] | None:
         """What a clique can be called by; None if one has no name that can be read."""
         return _known(self.clique_names, self.template.get("cliques"))
 
-    @cached_property
+    @Once
     def known_groups(self) -> frozenset[str] | None:
         """What a group can be called by; None if one has no name that can be read."""
         return _known(self.group_names, self.template.get("podCliqueScalingGroups"))
 
-    @cached_property
+    @Once
     def group_of(self) -> dict[str, Group]:
         """For the cliques in groups: the first group that names them."""
         homes: dict[str, Group] = {}
@@ -133,7 +144,7 @@ class SetView:
                 homes.setdefault(name, group)
         return homes
 
-    @cached_property
+    @Once
     def doubtful(self) -> tuple[Clique, ...]:
         """The cliques in whose pods' specs rules may find something; in others they cannot.
 
@@ -141,26 +152,62 @@ class SetView:
         """
         return tuple(each for each in self.cliques if not pod_glance.surely_fits(each.pod))
 
-    @cached_property
+    @Once
     def annotated(self) -> tuple[tuple[str, JsonObject], ...]:
         """All annotations there are, each with the path of what has them, the set first."""
-        written: list[tuple[str, Json]] = [("metadata", self.annotations)]
-        written += [(part.path, part.raw.get("annotations")) for part in self.parts]
-        return tuple((path, each) for path, each in written if each and isinstance(each, dict))
+        own = (("metadata", self.annotations),) if self.annotations else ()
+        return (*own, *self.annotated_parts)
 
-    @cached_property
+    @Once
+    def annotated_parts(self) -> tuple[tuple[str, JsonObject], ...]:
+        """All annotations of the scaling groups and cliques, in the same way."""
+        return tuple(
+            (part.path, found)
+            for part in self.parts
+            if (found := part.raw.get("annotations")) and isinstance(found, dict)
+        )
+
+    @Once
+    def marked(self) -> tuple[tuple[Clique, JsonObject, JsonObject], ...]:
+        """The cliques that have labels or annotations for their pods, with both."""
+        read = [
+            (each, reading.mapping(raw.get("labels")), reading.mapping(raw.get("annotations")))
+            for each in self.cliques
+            if "labels" in (raw := each.raw) or "annotations" in raw
+        ]
+        return tuple(each for each in read if each[1] or each[2])
+
+    @Once
     def scaling(self) -> tuple[Scaling, ...]:
         """All autoscaling there is."""
         return tuple(part.scaling for part in self.parts if part.scaling)
 
-    @cached_property
+    @Once
     def shares(self) -> bool:
         """Whether anything is shared, or could be."""
         return "resourceClaimTemplates" in self.template or any(
             "resourceSharing" in holder for holder in (self.template, *(p.raw for p in self.parts))
         )
 
-    @cached_property
+    @Once
+    def tangled(self) -> bool:
+        """Whether what cliques wait for has to be looked at more closely.
+
+        It has not where each names, and no more than once, cliques that are written before it.
+        """
+        if len(reading.items(self.template.get("cliques"))) > len(self.cliques):
+            return True
+        before: set[str] = set()
+        for clique in self.cliques:
+            after = {name for _, name in clique.starts_after}
+            if len(after) < len(clique.starts_after) or not after <= before:
+                return True
+            if not clique.name or clique.name in before:
+                return True
+            before.add(clique.name)
+        return False
+
+    @Once
     def housed(self) -> tuple[tuple[Clique, Group | None], ...]:
         """Each clique, with the group it is in."""
         return tuple((each, self.home(each)) for each in self.cliques)
@@ -169,7 +216,7 @@ class SetView:
         """The group a clique is in."""
         return None if clique.name is None else self.group_of.get(clique.name)
 
-    @cached_property
+    @Once
     def resolved(self) -> tuple[Resolved, ...]:
         """All constraints with the binding each means, from the set's down to the cliques'."""
         top = self.constraint.topology if self.constraint else None
@@ -187,7 +234,7 @@ class SetView:
                 found.append(Resolved(clique.constraint, meant))
         return tuple(found)
 
-    @cached_property
+    @Once
     def parts(self) -> tuple[Clique | Group, ...]:
         """The scaling groups and cliques."""
         return (*self.groups, *self.cliques)

@@ -98,7 +98,7 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(minima_fit_somewhere),
     Rule(old_spelling, ("2.5.5",), about=_CONSTRAINTS),
     Rule(preference_adds_nothing, ("2.5.5",), about=_CONSTRAINTS),
-    Rule(dependencies_do_nothing, ("2.3.11",)),
+    Rule(dependencies_do_nothing, ("2.3.11",), about=podcliqueset_startup_rules.TANGLED),
     Rule(spreading_is_not_looked_at),
     Rule(services_may_be_refused),
 )

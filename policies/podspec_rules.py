@@ -130,8 +130,7 @@ def variables_are_named(case: Case) -> Iterator[Problem]:
 
 def labels_are_spelled_well(case: Case) -> Iterator[Problem]:
     """Refuse labels and annotations that no object could carry."""
-    for clique in case.set.cliques:
-        labels = reading.mapping(clique.raw.get("labels"))
+    for clique, labels, _ in case.set.marked:
         for key, value in islice(labels.items(), MOST_KEYS):
             if not syntax.is_key(key):
                 yield _no_key(f"{clique.path}.labels", key)
@@ -140,11 +139,8 @@ def labels_are_spelled_well(case: Case) -> Iterator[Problem]:
                     f"{clique.path}.labels[{key}]",
                     f"{value!r} cannot be a label's value: {syntax.VALUE_RULE}",
                 )
-    for part in case.set.parts:
-        annotations = reading.mapping(part.raw.get("annotations"))
-        if not annotations:
-            continue
-        path = f"{part.path}.annotations"
+    for holder, annotations in case.set.annotated_parts:
+        path = f"{holder}.annotations"
         size = 0
         for key, value in islice(annotations.items(), MOST_KEYS):
             if not syntax.is_key(key.lower()):
@@ -157,14 +153,14 @@ def labels_are_spelled_well(case: Case) -> Iterator[Problem]:
 
 def membership_is_not_claimed(case: Case) -> Iterator[Problem]:
     """Refuse labels and annotations by which pods would pass for those of another gang."""
-    for clique in case.set.cliques:
-        for key in islice(reading.mapping(clique.raw.get("labels")), MOST_KEYS):
+    for clique, labels, annotations in case.set.marked:
+        for key in islice(labels, MOST_KEYS):
             if membership.is_forbidden_label(key):
                 yield Problem(
                     f"{clique.path}.labels[{key}]",
                     "says which gang a pod belongs to, which only Penstock writes; leave it out",
                 )
-        for key in islice(reading.mapping(clique.raw.get("annotations")), MOST_KEYS):
+        for key in islice(annotations, MOST_KEYS):
             if membership.is_forbidden_annotation(key):
                 yield Problem(
                     f"{clique.path}.annotations[{key}]",
@@ -186,7 +182,7 @@ RULES: Final[tuple[Rule[Case], ...]] = (
     Rule(one_scheduler_is_meant, ("2.3.8",)),
     Rule(variables_are_named, ("2.3.18",), about=_DOUBTFUL),
     Rule(labels_are_spelled_well, ("2.3.7",)),
-    Rule(membership_is_not_claimed),
+    Rule(membership_is_not_claimed, about=attrgetter("set.marked")),
 )
 
 

@@ -35,7 +35,7 @@ def text(value: Json) -> str | None:
 
 def number(value: Json) -> int | None:
     """Give the whole number, or None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if type(value) is int else None
 
 
 def name(value: Json) -> str | None:
@@ -48,10 +48,12 @@ def name(value: Json) -> str | None:
 
 def listed(value: Json, most: int) -> list[tuple[int, str]]:
     """Give the names among the first things of a list, with their places in it."""
+    if not isinstance(value, list):
+        return []
     # As `name` reads them, spelled out here as in `names`.
     return [
         (i, item)
-        for i, item in enumerate(items(value)[:most])
+        for i, item in enumerate(value[:most])
         if isinstance(item, str) and len(item) <= syntax.LONGEST_NAME
     ]
 

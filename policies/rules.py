@@ -38,8 +38,13 @@ class Rule(Generic[Subject]):
 def found(rules: Sequence[Rule[Subject]], subject: Subject) -> list[Problem]:
     """Hold the subject against every rule, so that its author sees all problems at once."""
     problems: list[Problem] = []
+    about, is_asked = None, True
     for rule in rules:
-        if rule.about is not None and not rule.about(subject):
+        if rule.about is not about:
+            # Rules about one thing stand side by side, so that it is looked for once.
+            about = rule.about
+            is_asked = about is None or bool(about(subject))
+        if not is_asked:
             continue
         for problem in rule.check(subject):
             if len(problems) == MOST_FOUND:

@@ -23,11 +23,18 @@ _SUBDOMAIN: Final = re.compile(rf"{_PART}(?:\.{_PART})*")
 _WORD: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 LONGEST_NAME: Final = 253
-LONGEST_KEY: Final = LONGEST_NAME + len("/") + 63
+LONGEST_WORD: Final = 63
+LONGEST_KEY: Final = LONGEST_NAME + len("/") + LONGEST_WORD
 
 
 def is_label(name: str) -> bool:
     """Tell whether it can be a part of a host name (RFC 1123)."""
+    return len(name) <= LONGEST_WORD and _is_label(name)
+
+
+# Cliques have the same few names in most sets, and every set comes by twice.
+@lru_cache(maxsize=2048)
+def _is_label(name: str) -> bool:
     return _LABEL.fullmatch(name) is not None
 
 
@@ -50,7 +57,13 @@ def _is_key(key: str) -> bool:
 
 def is_value(value: str) -> bool:
     """Tell whether it can be the value of a label."""
-    return value == "" or _WORD.fullmatch(value) is not None
+    return value == "" or (len(value) <= LONGEST_WORD and _is_word(value))
+
+
+# As with names: labels say over and over what a role or a team is called.
+@lru_cache(maxsize=2048)
+def _is_word(value: str) -> bool:
+    return _WORD.fullmatch(value) is not None
 
 
 # The same few names are in all containers of a cluster.

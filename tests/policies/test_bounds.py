@@ -196,12 +196,12 @@ CUTS: Final = {
     "podspec_rules": {
         "islice(labels.items(), MOST_KEYS)",
         "islice(annotations.items(), MOST_KEYS)",
-        "islice(reading.mapping(clique.raw.get('labels')), MOST_KEYS)",
-        "islice(reading.mapping(clique.raw.get('annotations')), MOST_KEYS)",
+        "islice(labels, MOST_KEYS)",
+        "islice(annotations, MOST_KEYS)",
     },
     # By the table above, and by those whose lists have bounds.
     "bounds": {"found[:most]"},
-    "reading": {"items(value)[:most]", "value[:MOST_NAMED]"},
+    "reading": {"value[:most]", "value[:MOST_NAMED]"},
     # An image that is longer is refused; the other is a message.
     "pod_checks": {
         "written[:bounds.LONGEST_IMAGE]", "used.written[:globs.LONGEST]", "wanted.allow[:5]",
