@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
+
+import msgspec
 
 from kube import logs
 from policies.admission import Request
@@ -15,7 +17,7 @@ from policies.switching import ALL_ON, Switches, judge_of
 from webhook import faults, review
 from webhook.heard import Hear, Heard
 from webhook.metrics import Decision, Metrics
-from webhook.review import Review, Unanswerable, Unfit
+from webhook.review import Opened, Unanswerable, Unfit
 from webhook.routes import Route
 from webhook.shadowing import Shadow
 from webhook.turnstile import Turnstile
@@ -23,8 +25,7 @@ from webhook.turnstile import Turnstile
 LOG: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """An HTTP reply."""
 
     status: int
@@ -32,8 +33,7 @@ class Reply:
     content_type: str = "text/plain; charset=utf-8"
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """When the first bytes of a review were there, and by when it must be answered."""
 
     begun: float
@@ -84,14 +84,15 @@ class Answering:
         meters = self._metrics.of(route.path)
         meters.in_flight.inc()
         try:
-            asked = review.read(body)
-            if isinstance(asked, Unanswerable):
+            opened = review.opened(body)
+            if isinstance(opened, Unanswerable):
                 meters.count("", Decision.MALFORMED, dry_run=False)
-                return Reply(400, asked.message.encode(errors="replace"))
+                return Reply(400, opened.message.encode(errors="replace"))
+            asked = opened.review
             logs.about(asked.asked.kind.kind, asked.asked.namespace or "", asked.asked.name or "")
             # Asked for once: a review is judged by one policy, whatever becomes of it meanwhile.
             policy = self._policy()
-            answer, decision = self._judged_in_time(route, asked, span.until, policy, len(body))
+            answer, decision = self._judged_in_time(route, opened, span.until, policy, len(body))
             written = review.write(asked.uid, answer)
             meters.count(asked.asked.operation, decision, dry_run=asked.dry_run)
             now = self.clock()
@@ -118,19 +119,20 @@ class Answering:
             meters.in_flight.dec()
 
     def _judged_in_time(
-        self, route: Route, asked: Review, until: float, policy: Policy, size: int
+        self, route: Route, opened: Opened, until: float, policy: Policy, size: int
     ) -> tuple[Answer, Decision]:
         meters = self._metrics.of(route.path)
         if not self._turnstile.enter(until, size):
             meters.shed.inc()
             return route.crowded, Decision.SHED
         try:
-            request = asked.request(self._now() if self._now is not None else None)
+            request = opened.request(self._now() if self._now is not None else None)
             if isinstance(request, Unfit):
                 return Refuse(Code.INVALID, request.message), Decision.REFUSE
             return self._judged(route, request, policy)
         except Exception as error:  # noqa: BLE001 - the edge: the API server gets an answer
-            operation, kind = asked.asked.operation, asked.asked.kind.kind
+            asked = opened.review.asked
+            operation, kind = asked.operation, asked.kind.kind
             LOG.error(  # noqa: TRY400 - the words of an error may be somebody's secret
                 "judging a %s of kind %s failed: %s", operation, kind, faults.traced(error)
             )

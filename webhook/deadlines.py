@@ -1,6 +1,7 @@
 """By when a review must be answered: what the API server says it waits, less what the way takes."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 MARGIN: Final = 1.0
@@ -14,6 +15,8 @@ LONGEST: Final = 30.0
 _FORM: Final = re.compile(r"(?:^|&)timeout=(\d{1,6}(?:\.\d{1,6})?)s(?:&|$)", re.ASCII)
 
 
+# A configuration says the same in every call; a query is no longer than gunicorn takes a line.
+@lru_cache(maxsize=16)
 def seconds(query: str) -> float:
     """Give the seconds there are to answer, by a URL's query (such as timeout=5s)."""
     found = _FORM.search(query)

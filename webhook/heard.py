@@ -1,7 +1,8 @@
 """An answer as those hear of it who write it down."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from policies.answers import Answer
 from policies.policy import Policy
@@ -9,8 +10,7 @@ from webhook.metrics import Decision
 from webhook.review import Review
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(msgspec.Struct, frozen=True):
     """A review with its answer. `weight` is how many bytes it keeps in memory."""
 
     path: str

@@ -19,6 +19,7 @@ from webhook.routes import PATHS, Route
 
 # A review holds the new object and the old one, each of at most 3 MiB at the API server's door.
 LARGEST_BODY: Final = 7 * 1024 * 1024
+_JSON: Final = "application/json"
 _TOO_LARGE: Final = Reply(413, b"a review of more than 7 MiB is not read")
 _STATUS: Final = {status.value: f"{status.value} {status.phrase}" for status in HTTPStatus}
 
@@ -52,7 +53,9 @@ def _fault(environ: WSGIEnvironment) -> Reply | None:
     connection = environ.get("gunicorn.socket")
     if isinstance(connection, PatientSocket) and connection.stranger:
         return Reply(403, b"show the client certificate that this webhook was told to expect")
-    if environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower() != "application/json":
+    said = environ.get("CONTENT_TYPE", "")
+    # Mostly in these very words.
+    if said != _JSON and said.partition(";")[0].strip().lower() != _JSON:
         return Reply(415, b"send application/json")
     if environ.get("HTTP_CONTENT_ENCODING", "identity") != "identity":
         # Unpacking would make the bound on the body worthless.

@@ -27,10 +27,13 @@ def hearing(record: Record, now: Callable[[], datetime], beside: Hear | None) ->
         asked = heard.asked
         if heard.path != PATH or asked.asked.operation != "CREATE" or asked.dry_run:
             return
-        if heard.decision is not Decision.ALLOW or asked.parts is None:
+        if heard.decision is not Decision.ALLOW:
             return
         try:
-            meta = msgspec.json.decode(asked.metadata(), type=_Meta)
+            written = asked.metadata()
+            if written is None:
+                return
+            meta = msgspec.json.decode(written, type=_Meta)
         except msgspec.MsgspecError:
             return
         ended = now()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.jsons import Json
-from webhook import review
+from webhook import contents
 from webhook.nesting import Nesting
 
 LEAVES = st.none() | st.integers(-9, 9) | st.text(max_size=4)
@@ -38,10 +38,10 @@ def test_a_value_is_held_that_nests_no_deeper(value: Json, levels: int) -> None:
 
 @pytest.mark.parametrize("lists", [True, False])
 def test_the_last_level_is_held_and_none_after_it(lists: bool) -> None:  # noqa: FBT001
-    nesting = Nesting(review.DEEPEST)
-    for levels in (0, 1, review.DEEPEST - 1, review.DEEPEST):
+    nesting = Nesting(contents.DEEPEST)
+    for levels in (0, 1, contents.DEEPEST - 1, contents.DEEPEST):
         assert nesting.holds(nested(levels, lists=lists))
-    for levels in (review.DEEPEST + 1, 300, 900):
+    for levels in (contents.DEEPEST + 1, 300, 900):
         assert not nesting.holds(nested(levels, lists=lists))
     assert nesting.holds({})
 

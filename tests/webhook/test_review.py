@@ -1,6 +1,7 @@
 import base64
 from typing import Final, cast
 
+import msgspec
 import orjson
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from api.jsons import Json, JsonObject
 from policies.admission import Operation, Request, User
 from policies.answers import Allow, Answer, Code, Refuse
-from webhook import review
-from webhook.review import Review, Unanswerable, Unfit
+from webhook import contents, review
+from webhook.review import Opened, Review, Unanswerable, Unfit
 
 MIB: Final = 1024 * 1024
 
@@ -111,6 +112,64 @@ def test_objects_are_not_looked_at_before_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param({"metadata": {"name": "a"}, "spec": {"x": [1, 2.5, None]}}, id="as usual"),
+        pytest.param({"metadata": {"name": "a"}, "status": {}, "odd": True}, id="another field"),
+        pytest.param({"spec": {}}, id="no metadata"),
+        pytest.param({"metadata": {}, "data": {"x": "y" * 200_000}}, id="large"),
+    ],
+)
+def test_who_hears_of_a_review_keeps_its_bytes_and_may_read_them_again(found: JsonObject) -> None:
+    body = asked(object=found, oldObject=found, operation="UPDATE")
+    opened = review.opened(body)
+    assert isinstance(opened, Opened)
+    request = opened.request()
+    assert isinstance(request, Request)
+    assert (request.object, request.old_object) == (found, found)
+    assert opened.review.request() == request
+    kept = msgspec.structs.asdict(opened.review.asked)
+    assert (kept["object"], kept["old_object"]) == (None, None)
+
+
+def test_only_small_objects_are_read_ahead() -> None:
+    for length, is_ahead in ((1_000, True), (contents.FEW, False)):
+        opened = review.opened(asked(object={"metadata": {}, "data": {"x": "y" * length}}))
+        assert isinstance(opened, Opened)
+        assert (opened.objects is not None) == is_ahead
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**30])
+def test_a_number_beyond_64_bits_is_read_as_one_with_a_fraction(number: int) -> None:
+    written = f'{{"metadata": {{}}, "spec": {{"x": {number}}}}}'.encode()
+    found = requested(asked(object="@").replace(b'"@"', written))
+    assert isinstance(found, Request)
+    assert found.object is not None
+    assert repr(found.object["spec"]) == repr({"x": float(number)})
+
+
+def test_the_record_of_who_owns_which_field_is_left_out() -> None:
+    metadata: JsonObject = {"name": "a", "managedFields": [{"manager": "kubectl"}]}
+    others: list[JsonObject] = [{"spec": {}}, {"odd": True}]
+    for more in others:
+        found = requested(asked(object={"metadata": metadata, **more}))
+        assert isinstance(found, Request)
+        assert found.object == {"metadata": {"name": "a"}, **more}
+
+
+def test_metadata_is_given_where_there_is_an_object() -> None:
+    for body, metadata in (
+        (asked(object={"metadata": {"uid": "x"}}), {"uid": "x"}),
+        (asked(object={"spec": {}}), {}),
+        (asked(oldObject={"metadata": {"uid": "x"}}), None),
+    ):
+        read = review.read(body)
+        assert isinstance(read, Review)
+        found = read.metadata()
+        assert (None if found is None else orjson.loads(found)) == metadata
+
+
+@pytest.mark.parametrize(
     "body",
     [
         pytest.param(b"", id="nothing"),
@@ -190,9 +249,9 @@ def test_64_levels_and_100_000_values_are_read() -> None:
 )
 def test_what_nests_and_what_it_holds_are_counted(value: Json, depth: int, count: int) -> None:
     text = orjson.dumps(value)
-    assert not review.size_fault(text, depth, count)
-    assert depth == 0 or "deep" in review.size_fault(text, depth - 1, count)
-    assert count == 0 or "values" in review.size_fault(text, depth, count - 1)
+    assert not contents.size_fault(text, depth, count)
+    assert depth == 0 or "deep" in contents.size_fault(text, depth - 1, count)
+    assert count == 0 or "values" in contents.size_fault(text, depth, count - 1)
 
 
 def test_an_answer_without_changes_has_no_patch() -> None:
@@ -276,9 +335,9 @@ def test_brackets_and_commas_in_strings_count_for_nothing(
 ) -> None:
     text = orjson.dumps(value, option=orjson.OPT_INDENT_2 if spread else None)
     depth, count = depth_of(value), count_of(value)
-    assert not review.size_fault(text, depth, count)
-    assert depth == 0 or "deep" in review.size_fault(text, depth - 1, count)
-    assert count == 0 or "values" in review.size_fault(text, depth, count - 1)
+    assert not contents.size_fault(text, depth, count)
+    assert depth == 0 or "deep" in contents.size_fault(text, depth - 1, count)
+    assert count == 0 or "values" in contents.size_fault(text, depth, count - 1)
 
 
 def test_a_long_text_full_of_brackets_and_quotes_is_read() -> None:
