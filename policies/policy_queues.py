@@ -5,6 +5,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
+from typing_extensions import override
 
 from api.models import LongName
 from policies import globs, syntax
@@ -22,6 +23,11 @@ class PolicyModel(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid"
     )
+
+    @override
+    def __deepcopy__(self, _memo: object = None) -> Self:
+        """Stand for a copy: nobody changes a policy, and each that is read copies its defaults."""
+        return self
 
 
 class Mode(StrEnum):

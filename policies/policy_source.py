@@ -29,6 +29,7 @@ DEEPEST: Final = 16
 
 _LOADER: Final = yaml.CSafeLoader
 _TEXT: Final = "tag:yaml.org,2002:str"
+_TAGGED: Final = (ScalarEvent, CollectionStartEvent)
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _understood(text: str) -> Policy | tuple[Place, ...]:
         _refuse_tricks(text)
         root = yaml.compose(text, _LOADER)
         _refuse_odd_keys(root)
-        document = _LOADER("").construct_document(root) if root else None
+        document = meant_by(root) if root else None
     except _OddityError as error:
         return _one(str(error), error.line + 1)
     except yaml.MarkedYAMLError as error:
@@ -111,7 +112,7 @@ def _understood(text: str) -> Policy | tuple[Place, ...]:
         return _one(error.problem or error.context or "", where.line + 1 if where else 0)
     except (yaml.YAMLError, ValueError) as error:
         return _one(" ".join(str(error).split()))
-    found = policy_reading.read(cast("Json", document))
+    found = policy_reading.read(document)
     if isinstance(found, Policy):
         return found
     return _placed(root, found)
@@ -138,17 +139,9 @@ def _refuse_tricks(text: str) -> None:
     """Refuse what lets a small file mean much, before anything is built of it."""
     depth = documents = values = 0
     for event in yaml.parse(text, _LOADER):
-        values += isinstance(event, NodeEvent)
-        if values > MOST_VALUES:
-            raise _OddityError(
-                f"it holds more than {MOST_VALUES} keys and values: patterns with * stand for many",
-                event.start_mark,
-            )
-        if isinstance(event, NodeEvent) and event.anchor is not None:
-            raise _OddityError("anchors and aliases are not taken: write it out", event.start_mark)
-        if isinstance(event, ScalarEvent | CollectionStartEvent) and event.tag is not None:
-            # Besides, PyYAML fails in many ways over values that do not fit their tag.
-            raise _OddityError(f"tags such as {event.tag} are not taken", event.start_mark)
+        if isinstance(event, NodeEvent):
+            values += 1
+            _refuse_trick(event, values)
         if isinstance(event, DocumentStartEvent):
             documents += 1
         if documents > 1:
@@ -161,6 +154,19 @@ def _refuse_tricks(text: str) -> None:
             raise _OddityError(f"it nests more than {DEEPEST} levels deep", event.start_mark)
 
 
+def _refuse_trick(event: NodeEvent, values: int) -> None:
+    if values > MOST_VALUES:
+        raise _OddityError(
+            f"it holds more than {MOST_VALUES} keys and values: patterns with * stand for many",
+            event.start_mark,
+        )
+    if event.anchor is not None:
+        raise _OddityError("anchors and aliases are not taken: write it out", event.start_mark)
+    if isinstance(event, _TAGGED) and event.tag is not None:
+        # Besides, PyYAML fails in many ways over values that do not fit their tag.
+        raise _OddityError(f"tags such as {event.tag} are not taken", event.start_mark)
+
+
 def _refuse_odd_keys(root: Node | None) -> None:
     for node in _all(root):
         seen: set[str] = set()
@@ -170,6 +176,26 @@ def _refuse_odd_keys(root: Node | None) -> None:
             if key.value in seen:
                 raise _OddityError(f"the key {key.value!r} is there twice", key.start_mark)
             seen.add(key.value)
+
+
+def meant_by(root: Node) -> Json:
+    """Give what a tree of nodes says, which neither odd keys nor tricks are left in."""
+    try:
+        return _built(_LOADER(""), root)
+    except (yaml.YAMLError, ValueError):
+        # Of several values that cannot be, it says which it comes to first.
+        return cast("Json", _LOADER("").construct_document(root))
+
+
+def _built(loader: yaml.CSafeLoader, node: Node) -> Json:
+    """Do what the loader does in steps of its own for nodes that stand for others."""
+    if isinstance(node, MappingNode):
+        return {key.value: _built(loader, value) for key, value in node.value}
+    if isinstance(node, SequenceNode):
+        return [_built(loader, each) for each in node.value]
+    if node.tag == _TEXT:
+        return cast("str", node.value)
+    return cast("Json", loader.construct_object(node))
 
 
 def _all(node: Node | None) -> Iterator[Node]:

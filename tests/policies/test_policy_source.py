@@ -1,7 +1,13 @@
+import copy
 import sys
+from collections.abc import Callable
 from types import FrameType
+from typing import Final
 
 import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from policies import policy_source
 from policies.policy import BUILT_IN
@@ -144,3 +150,55 @@ def test_twice_as_many_faults_cost_about_twice_as_much() -> None:
     assert looked_at(unknown(3_000)) < 2.3 * looked_at(unknown(1_500))
     # Beyond the bound nothing is looked for at all.
     assert looked_at(unknown(33_000)) < 2.3 * looked_at(unknown(3_600))
+
+
+# Whatever there is for the loader to make something else of, and what it cannot make anything of.
+SCALARS: Final = (
+    "x", "'7'", "7", "-1.5", "1e3", "0x1F", "0o7", "012", "1:30", "1_000", "yes", "Null", "~",
+    ".inf", "2026-01-01", "2026-01-01T10:00:00Z", "2026-13-45", "2026-02-31", "=", "'2026-13-45'",
+)  # fmt: skip
+
+
+def listed(inside: list[str]) -> str:
+    return f"[{', '.join(inside)}]"
+
+
+def mapped(inside: dict[str, str]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in inside.items()) + "}"
+
+
+TEXTS: Final = st.recursive(
+    st.sampled_from(SCALARS),
+    lambda inner: (
+        st.lists(inner, max_size=4).map(listed)
+        | st.dictionaries(st.sampled_from(["a", "b", "'1'"]), inner).map(mapped)
+    ),
+    max_leaves=8,
+)
+
+
+def outcome(make: Callable[[], object]) -> object:
+    try:
+        return repr(make())
+    except (yaml.YAMLError, ValueError) as error:
+        return type(error), str(error)
+
+
+@given(TEXTS)
+@example("{a: {b: 2026-13-45}, b: 2026-02-31}")
+@example("{a: [=], b: 2026-02-31}")
+def test_a_text_means_what_the_loader_makes_of_it(text: str) -> None:
+    loader = yaml.CSafeLoader
+    root = yaml.compose(text, loader)
+    assert root is not None
+    by_loader = outcome(lambda: loader("").construct_document(root))
+    assert outcome(lambda: policy_source.meant_by(root)) == by_loader
+
+
+def test_a_policy_stands_for_its_own_copy_and_shares_no_more_than_that() -> None:
+    one = policy_source.read("p.yaml", "queues: [{name: a, namespaces: [x]}]").policy
+    other = policy_source.read("p.yaml", "queues: [{name: b, namespaces: [y]}]").policy
+    assert copy.deepcopy(one) is one
+    assert one.queues[0].submitters == other.queues[0].submitters
+    assert (one.queues[0].name, other.queues[0].name) == ("a", "b")
+    assert BUILT_IN.queues == []
