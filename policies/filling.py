@@ -73,4 +73,4 @@ def put_within(
 
 def absent(holder: JsonObject, **defaults: Json) -> JsonObject:
     """Give what of these the object leaves out."""
-    return {key: value for key, value in defaults.items() if holder.get(key) is None}
+    return {key: defaults[key] for key in defaults if holder.get(key) is None}

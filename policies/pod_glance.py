@@ -61,7 +61,7 @@ def surely_fits(pod: JsonObject) -> bool:
 
 def _are_named(variables: list[_Named]) -> bool:
     found = {each.name or "" for each in variables}
-    return len(found) == len(variables) and all(map(syntax.is_variable, found))
+    return len(found) == len(variables) and syntax.are_variables(found)
 
 
 Seen = TypeVar("Seen", bound=msgspec.Struct)

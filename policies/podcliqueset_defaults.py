@@ -13,6 +13,8 @@ from api.podcliqueset import StartupType, UpdateType
 from policies.filling import Filled, Patch, absent, each, inside, put
 
 REPLICAS: Final = 1
+STARTUP_TYPE: Final = StartupType.ANY_ORDER.value
+UPDATE_TYPE: Final = UpdateType.ROLLING_RECREATE.value
 TERMINATION_DELAY: Final = "4h"
 RESTART_POLICY: Final = "Always"
 GRACE_SECONDS: Final = 30
@@ -48,13 +50,13 @@ def _spec(spec: JsonObject, path: str, patch: Patch) -> JsonObject:
 
 
 def _update_strategy(strategy: JsonObject, path: str, patch: Patch) -> JsonObject:
-    return put(strategy, path, patch, absent(strategy, type=UpdateType.ROLLING_RECREATE.value))
+    return put(strategy, path, patch, absent(strategy, type=UPDATE_TYPE))
 
 
 def _template(template: JsonObject, path: str, patch: Patch) -> JsonObject:
     values = absent(
         template,
-        cliqueStartupType=StartupType.ANY_ORDER.value,
+        cliqueStartupType=STARTUP_TYPE,
         terminationDelay=TERMINATION_DELAY,
         headlessServiceConfig={"publishNotReadyAddresses": True},
     )

@@ -170,12 +170,13 @@ class SetView:
     @Once
     def marked(self) -> tuple[tuple[Clique, JsonObject, JsonObject], ...]:
         """The cliques that have labels or annotations for their pods, with both."""
-        read = [
-            (each, reading.mapping(raw.get("labels")), reading.mapping(raw.get("annotations")))
-            for each in self.cliques
-            if "labels" in (raw := each.raw) or "annotations" in raw
-        ]
-        return tuple(each for each in read if each[1] or each[2])
+        found: list[tuple[Clique, JsonObject, JsonObject]] = []
+        for each in self.cliques:
+            labels = reading.mapping(each.raw.get("labels"))
+            annotations = reading.mapping(each.raw.get("annotations"))
+            if labels or annotations:
+                found.append((each, labels, annotations))
+        return tuple(found)
 
     @Once
     def scaling(self) -> tuple[Scaling, ...]:
@@ -185,9 +186,9 @@ class SetView:
     @Once
     def shares(self) -> bool:
         """Whether anything is shared, or could be."""
-        return "resourceClaimTemplates" in self.template or any(
-            "resourceSharing" in holder for holder in (self.template, *(p.raw for p in self.parts))
-        )
+        if "resourceClaimTemplates" in self.template or "resourceSharing" in self.template:
+            return True
+        return bool([part for part in self.parts if "resourceSharing" in part.raw])
 
     @Once
     def tangled(self) -> bool:

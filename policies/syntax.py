@@ -1,6 +1,7 @@
 """How Kubernetes spells names, keys and values, as far as a set's author writes them."""
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -66,8 +67,41 @@ def _is_word(value: str) -> bool:
     return _WORD.fullmatch(value) is not None
 
 
-# The same few names are in all containers of a cluster.
-@lru_cache(maxsize=2048)
 def is_variable(name: str) -> bool:
     """Tell whether it can be the name of an environment variable."""
     return _VARIABLE.fullmatch(name) is not None and name != "." and not name.startswith("..")
+
+
+class Remembered:
+    """Names that were found fine, up to so many. Safe to ask from many threads."""
+
+    def __init__(self, is_fine: Callable[[str], bool], most: int) -> None:
+        self._is_fine = is_fine
+        self._most = most
+        self._found: set[str] = set()
+
+    def __len__(self) -> int:
+        """Tell how many are remembered."""
+        return len(self._found)
+
+    def holds(self, names: set[str]) -> bool:
+        """Tell whether all of these are fine."""
+        if names <= self._found:
+            return True
+        if not all(map(self._is_fine, names)):
+            return False
+        # Each change is a single step, whichever threads make it.
+        if len(self._found) + len(names) > self._most:
+            self._found.clear()
+        if len(names) <= self._most:
+            self._found.update(names)
+        return True
+
+
+# The same few names are in all containers of a cluster, and one has at most half as many.
+_VARIABLES: Final = Remembered(is_variable, most=4096)
+
+
+def are_variables(names: set[str]) -> bool:
+    """Tell whether all can be names of environment variables; none may be longer than a name."""
+    return _VARIABLES.holds(names)

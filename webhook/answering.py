@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -10,7 +9,7 @@ import msgspec
 
 from kube import logs
 from policies.admission import Request
-from policies.answers import Answer, Code, Refuse
+from policies.answers import Allow, Answer, Code, Refuse
 from policies.known import Known
 from policies.policy import Policy
 from policies.switching import ALL_ON, Switches, judge_of
@@ -157,7 +156,7 @@ class Answering:
             return answer, Decision.REFUSE
         if answer.patch and not route.patches:
             # What it would write is of no use here: it was written before, or it never is.
-            answer = replace(answer, patch=())
+            answer = Allow((), answer.warnings, answer.findings)
         return answer, Decision.ALLOW
 
 
