@@ -46,6 +46,7 @@ _logger = logging.getLogger(__name__)
 
 _FIRST = "first"
 _FRUITLESS_WATCHES = 3
+_AT_A_TIME = 500  # objects of a first list, between which others have their turn
 _SHORTEST_WATCH = 1.0  # seconds; a watch that ends sooner and says nothing is a fault
 # Faults that pass by themselves. Any other, at the first list, is for the process to die of.
 _PASSING = (Unreachable, ServerFault, TooManyRequests, Gone)
@@ -128,6 +129,7 @@ class Cache(Generic[T]):
         self._decode = kind.read if isinstance(kind, Reader) else msgspec.json.Decoder(kind).decode
         self._store: Store[T] = Store()
         self._handlers: list[Handler[T]] = []
+        self._to_come: list[Change[T]] = []  # of the first list, which is still being told
         self._seen = 0
         self._fruitless = 0
         self._settled = asyncio.Event()
@@ -172,8 +174,10 @@ class Cache(Generic[T]):
         Handlers run inside the cache's own task: they must be quick. What one raises is logged.
         """
         self._handlers.append(handler)
-        for thing in list(self):
-            self._tell(handler, Added(thing))
+        later = {key_of(change.new) for change in self._to_come if isinstance(change, Added)}
+        for key, thing in list(self.items()):
+            if key not in later:
+                self._tell(handler, Added(thing))
 
     async def relist(self, reason: str) -> None:
         """List once more, beside the watch: for who must not act on what a stalled watch shows."""
@@ -237,8 +241,19 @@ class Cache(Generic[T]):
             self.counters.relists[reason] += 1
             _logger.info("listed %s again: %s", self._resource.full_name, reason)
         self._heard()
-        self._announce(changes)
+        if reason == _FIRST:
+            await self._introduce(changes)
+        else:
+            self._announce(changes)
         self._settled.set()
+
+    async def _introduce(self, changes: list[Change[T]]) -> None:
+        """Tell of the first list bit by bit: until that is told nothing else comes of the kind."""
+        self._to_come = changes
+        while self._to_come:
+            some, self._to_come = self._to_come[:_AT_A_TIME], self._to_come[_AT_A_TIME:]
+            self._announce(some)
+            await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         settings = self._settings

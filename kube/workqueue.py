@@ -122,6 +122,8 @@ class Workqueue(Generic[K]):
                 if key in self._dirty:
                     self._line.put_nowait(key)
             self._count(key, begun, failures, due)
+            # A long line of keys that wait for nothing would keep everything else from running.
+            await asyncio.sleep(0)
 
     def _count(self, key: K, begun: float, failures: int, due: float | None) -> None:
         """Count work that has ended; `failures` and `due` are of when it began."""

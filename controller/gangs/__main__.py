@@ -95,7 +95,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
             return  # what was begun so far goes on
         group.create_task(plain.run())
         group.create_task(keeper.run())
-        reconciler.take_over()
+        await reconciler.take_over()
         await reconciler.run(_GANGS_AT_ONCE)
 
 

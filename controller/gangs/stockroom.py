@@ -6,6 +6,7 @@ asked for, however often they changed until then.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -29,6 +30,7 @@ from scheduler.stock import Stock
 from scheduler.topology import Levels
 
 _NOTHING: Final = Spoken()
+_ALL: Final = 2**31
 
 
 class Stockroom:
@@ -152,21 +154,31 @@ class Stockroom:
         with self._without(moving):
             return saving.of_stock(self._stock, requests)
 
-    def _catch_up(self) -> None:
-        if self._shelves.moved:
-            self._shelves.moved = False
-            self._changed_pods |= self._owed
-        for gang in self._changed_gangs:
+    def catch_up(self, most: int) -> bool:
+        """Count some of what has changed, so many gangs and pods; tells whether more is left."""
+        gangs = list(islice(self._changed_gangs, most))
+        for gang in gangs:
             self._count(gang)
-        self._changed_gangs.clear()
-        for pod in self._changed_pods:
+        self._changed_gangs.difference_update(gangs)
+        pods = list(islice(self._changed_pods, most))
+        for pod in pods:
             self._put(pod, self._claim(pod))
             there = self._pods.get(pod)
             if there is not None and there.metadata.deletion_timestamp is not None:
                 self._leaving.add(pod)
             else:
                 self._leaving.discard(pod)
-        self._changed_pods.clear()
+        self._changed_pods.difference_update(pods)
+        if not self._changed_pods:
+            self._changed_pods = set()  # an emptied one keeps the room it had
+        return bool(self._changed_gangs or self._changed_pods)
+
+    def _catch_up(self) -> None:
+        if self._shelves.moved:
+            self._shelves.moved = False
+            self._changed_pods |= self._owed
+        while self.catch_up(_ALL):
+            pass
 
     def _count(self, gang: Key) -> None:
         """Count the gang's slots again, and its pods as far as no slot speaks for them."""

@@ -160,12 +160,12 @@ async def test_a_successor_counts_pods_of_gangs_that_may_be_bound_soon_and_no_da
         see(s, pinned("a-0", owned_by("a")), booked("n1", "1", State.LIFTING, 4))
         daemon = Owner(kind="DaemonSet", name="logs", uid="uid-logs", controller=True)
         s.pods.observe(encoded(pinned("logs-x", daemon), 6))
-        reconciler.take_over()
+        await reconciler.take_over()
         assert free(reconciler) == AT_LEAST - 1
     async with scene() as (s, _, client):
         reconciler = made(s, client)
         see(s, refused(pinned("a-0", owned_by("a"))), booked("n1", "1", State.LIFTING, 4))
-        reconciler.take_over()
+        await reconciler.take_over()
         assert free(reconciler) == AT_LEAST
 
 

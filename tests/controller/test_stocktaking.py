@@ -57,6 +57,24 @@ def test_a_slot_counts_until_its_pod_is_bound_and_then_the_pod_does() -> None:
     assert taken(keyed(*pods), [seen]) == ["n0", "n1"]
 
 
+@pytest.mark.parametrize("most", [1, 2, 100])
+def test_it_does_not_matter_in_how_many_steps_changes_are_counted(most: int) -> None:
+    stand = Stand()
+    pods = [
+        member("a", 0, gated=False, node="n0"),
+        member("a", 1),
+        pod("p", spec={"nodeName": "n3"}),
+    ]
+    for each in pods:
+        stand.put(each)
+    stand.see(view(GANG, pods[:2], reservation(SLOTS, State.LIFTING)))
+    steps = 1
+    while stand.room.catch_up(most):
+        steps += 1
+    assert steps == {1: 3, 2: 2, 100: 1}[most]
+    assert stand.taken() == ["n0", "n1", "n3"]
+
+
 def test_a_slot_whose_pod_is_being_replaced_is_kept_for_its_successor() -> None:
     seen = view(gang({"a": (2, 1)}), [member("a", 0)], reservation(SLOTS, State.BOUND))
     assert taken(keyed(member("a", 0)), [seen]) == ["n0", "n1"]

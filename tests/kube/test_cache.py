@@ -13,6 +13,7 @@ from kube.resources import CONFIGMAPS
 from kube.tokens import FixedHeader
 from tests.support import fakeapi
 from tests.support.chance import dice
+from tests.support.fakeapi import FakeApi
 from tests.support.following import HASTY, PATIENT, Entry, Told, filled, following
 from tests.support.polling import eventually
 
@@ -36,6 +37,34 @@ async def test_a_cache_lists_once_and_then_follows() -> None:
         assert f.cache.counters.relists == {}
         assert f.cache.counters.events == 3
         assert f.cache.counters.last_heard is not None
+
+
+async def test_others_have_their_turn_while_a_long_first_list_is_told() -> None:
+    api = FakeApi()
+    for number in range(2_000):
+        api.put("a", f"m{number}", "first")
+    turns = 0
+    told_at: list[int] = []
+    late = Told()
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            if turns > 1 and 0 < len(told_at) < 2_000 and not late.changes:
+                f.cache.subscribe(late)
+            await asyncio.sleep(0)
+
+    async with following(api) as f:
+        f.cache.subscribe(lambda _: told_at.append(turns))
+        turning = asyncio.create_task(turn())
+        await f.cache.synced()
+        turning.cancel()
+        assert len(told_at) == 2_000
+        assert len(set(told_at)) > 2
+        assert len(late.changes) == 2_000
+        assert late.objects == f.told.objects
+        assert f.equal()
 
 
 async def test_changes_are_told_in_order_with_the_states_before_and_after() -> None:

@@ -91,6 +91,27 @@ async def test_different_keys_run_side_by_side_up_to_the_limit() -> None:
         assert bench.begun == ["a", "b", "c"]
 
 
+async def test_a_long_line_of_quick_work_leaves_others_their_turn() -> None:
+    queue: Workqueue[str] = Workqueue(ManualClock())
+    done: list[str] = []
+    turns: list[int] = []
+
+    async def work(key: str) -> None:
+        done.append(key)
+
+    async def turn() -> None:
+        while len(done) < 1_000:
+            turns.append(len(done))
+            await asyncio.sleep(0)
+
+    for number in range(1_000):
+        queue.add(str(number))
+    running = asyncio.create_task(queue.run(work, 4))
+    await turn()
+    running.cancel()
+    assert len(turns) > 100
+
+
 async def test_delayed_keys_wait_and_of_two_wishes_the_earlier_counts() -> None:
     clock, seen = ManualClock(), list[str]()
     queue = Workqueue[str](clock)
