@@ -36,6 +36,7 @@ _log = logging.getLogger(__name__)
 
 GATHER_SECONDS: Final = 0.01  # gangs that arrive together are placed in one batch
 AT_ONCE: Final = 16
+COUNTED_AT_ONCE: Final = 200  # gangs, and pods
 ASK_AGAIN_SECONDS: Final = 0.5
 FIRST_RETRY: Final = 0.5
 LONGEST_RETRY: Final = 60.0
@@ -172,6 +173,7 @@ class Placer:
             await self._woken.wait()
             await self._clock.sleep(GATHER_SECONDS)
             self._woken.clear()
+            await self.count()
             waiting, self._waiting = self._waiting, set()
             if not await self._tried(waiting):
                 # One of them is the cause, and the others must not suffer for it.
@@ -180,6 +182,13 @@ class Placer:
                         self._fail(key, "the engine failed on it; see the log of gangs")
             for place in self.beside:
                 await place()
+
+    async def count(self) -> None:
+        """Count what has changed, a part at a time: all of it may take longer than a lease."""
+        more = True
+        while more:
+            more = self._world.stockroom.catch_up(COUNTED_AT_ONCE)
+            await asyncio.sleep(0)
 
     async def _tried(self, keys: set[Key]) -> bool:
         """Run a cycle; returns whether it came to its end."""

@@ -58,7 +58,6 @@ from scheduler.answers import NoFit
 _log = logging.getLogger(__name__)
 
 LIFTS_AT_ONCE: Final = 16
-COUNTED_AT_ONCE: Final = 200
 EACH_OTHER: Final = 0.002  # seconds that a gang in a crowd rests for each other one
 # Beside the time that a pod needs to be bound, so that it is not written anew for each few of them.
 SPARE_SECONDS: Final = 15.0
@@ -118,10 +117,7 @@ class Reconciler:
 
     async def take_over(self) -> None:
         """Count what there is, and what was lifted before us and kube-scheduler has not bound."""
-        more = True
-        while more:
-            more = self.world.stockroom.catch_up(COUNTED_AT_ONCE)
-            await asyncio.sleep(0)  # a large cluster takes seconds, and the lease must be renewed
+        await self.placer.count()
         self.window.inherit(
             pod.metadata.uid
             for pod in self._pods
