@@ -98,9 +98,14 @@ class Counters:
 
 @dataclass(frozen=True)
 class Reader(Generic[T]):
-    """How raw objects are read that no one type describes."""
+    """How raw objects are read that no one type describes.
+
+    `resemble` is given the state that is held of an object, and a newer one that nobody has seen
+    yet: it may put parts of the one into the other that are equal.
+    """
 
     read: Callable[[msgspec.Raw], T]
+    resemble: Callable[[T, T], None] | None = None
 
 
 class Cache(Generic[T]):
@@ -126,7 +131,9 @@ class Cache(Generic[T]):
         self._rng = rng
         self._settings = settings or CacheSettings()
         self._backoff = Backoff(self._settings.backoff, rng)
-        self._decode = kind.read if isinstance(kind, Reader) else msgspec.json.Decoder(kind).decode
+        self._reader = (
+            kind if isinstance(kind, Reader) else Reader(msgspec.json.Decoder(kind).decode)
+        )
         self._store: Store[T] = Store()
         self._handlers: list[Handler[T]] = []
         self._to_come: list[Change[T]] = []  # of the first list, which is still being told
@@ -225,7 +232,7 @@ class Cache(Generic[T]):
             await self._list_now(reason)
 
     async def _list_now(self, reason: str) -> None:
-        listing = await self._source.list_with(self._resource, self._read, self._scope)
+        listing = await self._source.list_with(self._resource, self._read_again, self._scope)
         if not listing.resource_version.isdecimal():
             raise Undecodable(f"the list of {self._resource.full_name} has no resourceVersion")
         items: list[T] = []
@@ -301,7 +308,7 @@ class Cache(Generic[T]):
     def _read(self, body: msgspec.Raw) -> "T | _Unreadable":
         # One odd object must not take the rest of the cache down with it.
         try:
-            thing = self._decode(body)
+            thing = self._reader.read(body)
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
             meta = _identity(body).metadata
             self.counters.unreadable += 1
@@ -315,7 +322,21 @@ class Cache(Generic[T]):
             return _Unreadable(meta.namespace, meta.name, meta.resource_version)
         if not thing.metadata.resource_version.isdecimal():
             raise Unreachable(f"the server sent a {self._resource.kind} without resourceVersion")
+        if self._reader.resemble is not None:
+            held = self._store.objects.get(key_of(thing))
+            if held is not None:
+                self._reader.resemble(held, thing)
         return thing
+
+    def _read_again(self, body: msgspec.Raw) -> "T | _Unreadable":
+        """Read an object of a list, or give what is held of it: so a list takes no room twice."""
+        thing = self._read(body)
+        if isinstance(thing, _Unreadable):
+            return thing
+        held, now = self._store.objects.get(key_of(thing)), thing.metadata
+        if held is None or held.metadata.resource_version != now.resource_version:
+            return thing
+        return held if held.metadata.uid == now.uid else thing
 
     def _saw(self, resource_version: str) -> None:
         if not resource_version.isdecimal():

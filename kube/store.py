@@ -17,14 +17,14 @@ T = TypeVar("T", bound=KubeObject)
 _GRAVES = 4096  # deletions remembered between two lists; a late echo comes within a few events
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Added(Generic[T]):
     """An object that was not there before."""
 
     new: T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Modified(Generic[T]):
     """Another state of an object that was there."""
 
@@ -32,7 +32,7 @@ class Modified(Generic[T]):
     new: T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Deleted(Generic[T]):
     """An object that is gone; `old` is the state handlers were last told of."""
 

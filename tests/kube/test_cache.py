@@ -1,12 +1,13 @@
 import asyncio
 from contextlib import suppress
 
+import msgspec
 import pytest
 
 from api.jsons import JsonObject
 from kube import errors
 from kube.access import Credentials
-from kube.cache import Added, Cache, Change, Deleted, Modified
+from kube.cache import Added, Cache, Change, Deleted, Modified, Reader
 from kube.client import Client, Scope
 from kube.clock import SystemClock
 from kube.resources import CONFIGMAPS
@@ -37,6 +38,44 @@ async def test_a_cache_lists_once_and_then_follows() -> None:
         assert f.cache.counters.relists == {}
         assert f.cache.counters.events == 3
         assert f.cache.counters.last_heard is not None
+
+
+async def test_a_second_list_takes_no_room_for_what_has_not_changed() -> None:
+    async with following(filled()) as f:
+        await f.cache.synced()
+        before = f.cache.get("a", "m1")
+        f.told.changes.clear()
+        f.api.put("a", "m2", "second")
+        await f.cache.relist("led")
+        assert f.equal()
+        assert f.cache.get("a", "m1") is before
+        assert [type(change) for change in f.told.changes] == [Modified]
+
+
+async def test_a_reader_may_put_parts_of_the_state_before_into_the_next() -> None:
+    seen: list[tuple[str, str]] = []
+
+    def resemble(held: Entry, newer: Entry) -> None:
+        seen.append((held.data["value"], newer.data["value"]))
+        msgspec.structs.force_setattr(newer.metadata, "name", held.metadata.name)
+
+    async with (
+        fakeapi.serving(filled()) as api,
+        Client(Credentials(api.url, None, FixedHeader()), "tester", SystemClock()) as client,
+    ):
+        read = Reader(msgspec.json.Decoder(Entry).decode, resemble)
+        cache: Cache[Entry] = Cache(client, CONFIGMAPS, read, dice(), Scope(), PATIENT)
+        running = asyncio.create_task(cache.run())
+        await cache.synced()
+        before = cache.get("a", "m1")
+        assert before is not None
+        api.put("a", "m1", "second")
+        await eventually(lambda: bool(seen), "the next state is read")
+        running.cancel()
+        assert seen == [("first", "second")]
+        after = cache.get("a", "m1")
+        assert after is not None
+        assert after.metadata.name is before.metadata.name
 
 
 async def test_others_have_their_turn_while_a_long_first_list_is_told() -> None:
