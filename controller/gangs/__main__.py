@@ -13,6 +13,7 @@ from api import names
 from controller import process, settings
 from controller.gangs import options, owners, patience, scan_metering
 from controller.gangs.announcing import Announcer
+from controller.gangs.caches import Caches
 from controller.gangs.capacity import CapacityReporter
 from controller.gangs.keeps.keeper import Keeper
 from controller.gangs.modes import Mode
@@ -25,7 +26,6 @@ from controller.gangs.rotating import Rotator
 from controller.gangs.scanning import Scanner
 from controller.gangs.standing_aside import Aside, StandingAside
 from controller.gangs.supplies import Following, Sources
-from controller.gangs.world import Caches
 from kube.client import Client
 from kube.resources import (
     NODES,
@@ -55,7 +55,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     """Follow nodes, pods, gangs, reservations and what bears on them; act while leading."""
     client, rng, elector = around.client, around.rng, around.elector
     features = around.settings.features
-    caches = Caches.of(client, rng, Mode(told.companion, features.sets))
+    caches = Caches.spare(client, rng, Mode(told.companion, features.sets))
     sources = Sources.of(client, rng)
 
     def fenced() -> int | None:

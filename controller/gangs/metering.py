@@ -32,12 +32,22 @@ _CAUSES: Final = (("its gang timeout", "timeout"), ("there is no other", "no_oth
 
 @dataclass(frozen=True)
 class Known:
-    """What is looked up: gangs and reservations, and how many wait to be looked at, or placed."""
+    """What is looked up: gangs and reservations, and how many wait to be looked at, or placed.
 
-    gangs: Callable[[], Iterable[Gang]]
+    Of all gangs `stages` tells the phase, and the reason of those that are not scheduled.
+    """
+
+    stages: Callable[[], Iterable[tuple[str, str]]]
     gang: Callable[[Key], Gang | None]
     reservation: Callable[[Key], Reservation | None]
     queues: Callable[[], tuple[int, int]]
+
+
+def stage(gang: Gang) -> tuple[str, str]:
+    """Give the phase that a gang says it is in, and why it is not scheduled, if so."""
+    said = condition_of(gang.status.conditions, names.SCHEDULED)
+    waits = said is not None and said.status != "True"
+    return gang.status.phase.value, said.reason if said is not None and waits else ""
 
 
 class Unmetered:
@@ -185,13 +195,12 @@ class Meters(Unmetered):
     def _look(self) -> None:
         phases: Tally[str] = Tally()
         reasons: Tally[str] = Tally()
-        for gang in self._known.gangs():
-            phases[gang.status.phase.value] += 1
-            said = condition_of(gang.status.conditions, names.SCHEDULED)
-            if said is not None and said.status != "True":
-                reasons[said.reason] += 1
-        for phase in Phase:
-            self._phases.labels(phase.value).set(phases[phase.value])
+        for phase, reason in self._known.stages():
+            phases[phase] += 1
+            if reason:
+                reasons[reason] += 1
+        for each in Phase:
+            self._phases.labels(each.value).set(phases[each.value])
         self._waiting.clear()  # reasons that nobody has any more
         for reason, count in reasons.items():
             self._waiting.labels(reason).set(count)

@@ -13,6 +13,7 @@ from api import names
 from api.jsons import JsonObject
 from api.streams import Custom
 from controller.gangs import companion, plain_bodies
+from controller.gangs.caches import Caches
 from controller.gangs.plain_deciding import (
     RETRIED_SECONDS,
     Amend,
@@ -28,7 +29,6 @@ from controller.gangs.plain_deciding import (
     vacant,
 )
 from controller.gangs.plain_world import Listeners, PlainWorld
-from controller.gangs.world import Caches
 from kube import logs
 from kube.cache import Cache
 from kube.client import Client, Deletion

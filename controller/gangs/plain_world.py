@@ -7,10 +7,10 @@ from api import quantities
 from api.reservation import State
 from api.streams import Custom, Meta, Pod
 from controller.gangs import plain_pods, plain_slots, topologies
+from controller.gangs.caches import Caches
 from controller.gangs.entries import read_reservation
 from controller.gangs.plain_deciding import Levels, PlainView
 from controller.gangs.plain_slots import Ledger, Room
-from controller.gangs.world import Caches
 from controller.podgang import Gang, read_gang
 from kube.cache import Added, Cache, Change, Deleted, Modified
 from kube.objects import Key

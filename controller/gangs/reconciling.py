@@ -15,6 +15,7 @@ from controller import pace
 from controller.exposing import Metrics
 from controller.gangs import booking, patience, pinning, watching
 from controller.gangs.announcing import Announcer, Telling
+from controller.gangs.caches import Caches
 from controller.gangs.deciding import (
     Abandon,
     Begin,
@@ -42,7 +43,7 @@ from controller.gangs.readiness import Herald
 from controller.gangs.releasing import Window
 from controller.gangs.tracing import Tracing
 from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
-from controller.gangs.world import Caches, World
+from controller.gangs.world import World
 from controller.resting import Rests
 from kube import logs
 from kube.cache import Change, Deleted
@@ -100,7 +101,7 @@ class Reconciler:
     def count(self, metrics: Metrics, record: Record | None = None) -> None:
         """Have what happens counted and timed from now on, and told in spans to who listens."""
         gangs, reservations = self.world.known()
-        known = Known(gangs.values, gangs.get, reservations.get, self._depths)
+        known = Known(self.world.stages, gangs.get, reservations.get, self._depths)
         meters = Meters(metrics, self._clock, lambda: self._fenced() is not None, known)
         self._reservations.subscribe(meters.on_reservation)
         self.placer.meters = meters

@@ -26,9 +26,9 @@ from api.streams import Custom, Meta, Pod
 from controller import pace
 from controller.gangs import companion, freeing, plain_slots, readiness, reporting
 from controller.gangs.announcing import write
+from controller.gangs.caches import Caches
 from controller.gangs.entries import read_reservation
 from controller.gangs.views import Reservation
-from controller.gangs.world import Caches
 from controller.podgang import read_gang
 from kube.cache import Change, Deleted
 from kube.client import Client, Deletion

@@ -1,20 +1,20 @@
 """What `gangs` knows: caches of nodes, pods, gangs and reservations, and views built from them."""
 
-import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from api import names
 from api.reservation import State
-from api.streams import Custom, Node, Pod, PodClique
-from controller.gangs import asking, companion, plain_slots, spreading, standing, watching
+from api.streams import Custom, Node, Pod
+from controller.gangs import asking, companion, metering, plain_slots, spreading, standing, watching
 from controller.gangs.asking import Around
+from controller.gangs.caches import Caches
 from controller.gangs.deciding import has_started
 from controller.gangs.entries import read_reservation
 from controller.gangs.keeps import views as keeps
 from controller.gangs.keeps.known import Keeps
-from controller.gangs.modes import ALONE, Mode
 from controller.gangs.owners import Owners
+from controller.gangs.reading import Readings
 from controller.gangs.shelves import Shelves
 from controller.gangs.standing import Standing
 from controller.gangs.stockroom import Stockroom
@@ -23,39 +23,11 @@ from controller.gangs.supplies import Sources, Supplies
 from controller.gangs.topologies import Topologies
 from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
 from controller.podgang import Gang, read_gang
-from kube.cache import Added, Cache, Change, Deleted, Modified, Source
-from kube.client import Scope
+from kube.cache import Added, Change, Deleted, Modified
 from kube.objects import Key
-from kube.resources import NODES, PODCLIQUES, PODGANGS, PODS, RESERVATIONS, SCALING_GROUPS
 from scheduler import needs
 from scheduler.eligible import Constraints, obstacle
 from scheduler.requests import GangRequest, Kin
-
-
-@dataclass(frozen=True)
-class Caches:
-    """What `gangs` follows."""
-
-    nodes: Cache[Node]
-    pods: Cache[Pod]
-    gangs: Cache[Custom]
-    reservations: Cache[Custom]
-    cliques: Cache[PodClique]
-    scaling_groups: Cache[Custom]
-    mode: Mode = ALONE
-
-    @classmethod
-    def of(cls, source: Source, rng: random.Random, mode: Mode = ALONE) -> "Caches":
-        """Make the caches."""
-        return cls(
-            Cache(source, NODES, Node, rng),
-            Cache(source, PODS, Pod, rng),
-            Cache(source, PODGANGS, Custom, rng),
-            Cache(source, RESERVATIONS, Custom, rng),
-            Cache(source, PODCLIQUES, PodClique, rng),
-            Cache(source, SCALING_GROUPS, Custom, rng, Scope(metadata_only=True)),
-            mode,
-        )
 
 
 class World:
@@ -79,14 +51,16 @@ class World:
         levels = [network.levels for network in self.topologies.networks]
         shelves = Shelves()
         self.stockroom = Stockroom(self.pod_map, self._sketch, self.orphan, levels, shelves)
-        self.keeps = Keeps(self.stockroom, self._more_room)
+        self._reservations = Readings(read_reservation, caches.stay_read)
+        self.keeps = Keeps(self.stockroom, self._more_room, self._reservations)
         self.supplies = Supplies(self.stockroom.on_daemonset, self._more_room, shelves)
         self.mode = caches.mode
         self._tell = touched
         self._freed = freed
-        self._gangs: dict[Key, Gang] = {}
+        self._gangs: Readings[Gang] = Readings(self._read, caches.stay_read)
         self._kin: dict[Key, Kin] = {}
-        self._reservations: dict[Key, Reservation] = {}
+        self._stages: dict[Key, tuple[str, str]] = {}
+        self._booked: dict[str, set[Key]] = {}  # by node, whose slots are there
         self._gangs_of_set: dict[str, set[Key]] = {}  # by its UID
         self._gang_of_pod: dict[Key, Key] = {}
         self._bases: dict[Key, str] = {}  # of gangs whose pods name a base
@@ -107,6 +81,10 @@ class World:
     def known(self) -> tuple[Mapping[Key, Gang], Mapping[Key, Reservation]]:
         """Give gangs and reservations by key; they go on changing, and are not to be written."""
         return self._gangs, self._reservations
+
+    def stages(self) -> Iterable[tuple[str, str]]:
+        """Give of each gang the phase that it says, and why it is not scheduled, if so."""
+        return self._stages.values()
 
     def is_member(self, pod: Pod) -> bool:
         """Whether a gang refers to the pod."""
@@ -265,11 +243,11 @@ class World:
         gang = None if isinstance(change, Deleted) else read_gang(change.new)
         if gang is None and not isinstance(change, Deleted):
             return  # the last state that could be read is closer to the truth than none
-        before = self._gangs.pop(key, None)
+        before = self._gangs.take(key)
         if before is not None:
             self._forget(before)
-        if gang is not None:
-            self._learn(self.mode.based(gang, self._bases.get(key, "")))
+        if gang is not None and not isinstance(change, Deleted):
+            self._learn(self.mode.based(gang, self._bases.get(key, "")), change.new)
         else:
             self._bases.pop(key, None)
         if isinstance(change, Deleted):
@@ -277,7 +255,7 @@ class World:
         self._touched(key)
 
     def _forget(self, gang: Gang) -> None:
-        del self._kin[gang.key]
+        del self._kin[gang.key], self._stages[gang.key]
         # A pod or a clique may have moved to another gang by now.
         for _, pod in gang.references():
             if self._gang_of_pod.get(pod) == gang.key:
@@ -292,17 +270,23 @@ class World:
         if not siblings:
             self._gangs_of_set.pop(gang.metadata.controller_uid, None)
 
-    def _learn(self, gang: Gang) -> None:
-        self._gangs[gang.key] = gang
-        self._kin[gang.key] = spreading.kin(gang)
+    def _read(self, found: Custom) -> Gang | None:
+        gang = read_gang(found)
+        return self.mode.based(gang, self._bases.get(gang.key, "")) if gang else None
+
+    def _learn(self, gang: Gang, stored: Custom) -> None:
+        key = gang.key  # one and the same everywhere
+        self._gangs.put(key, stored, gang)
+        self._kin[key] = spreading.kin(gang)
+        self._stages[key] = metering.stage(gang)
         if gang.metadata.controller_uid:
-            self._gangs_of_set.setdefault(gang.metadata.controller_uid, set()).add(gang.key)
+            self._gangs_of_set.setdefault(gang.metadata.controller_uid, set()).add(key)
         for _, pod in gang.references():
-            self._gang_of_pod[pod] = gang.key
+            self._gang_of_pod[pod] = key
         for clique in _cliques_of(gang):
-            self._gang_of_clique[clique] = gang.key
+            self._gang_of_clique[clique] = key
         if gang.base:
-            self._waiting_for.setdefault(gang.base, set()).add(gang.key)
+            self._waiting_for.setdefault(gang.base, set()).add(key)
 
     def _on_clique(self, clique: Key) -> None:
         gang = self._gang_of_clique.get(clique)
@@ -312,18 +296,29 @@ class World:
     def _on_reservation(self, change: Change[Custom]) -> None:
         meta = (change.old if isinstance(change, Deleted) else change.new).metadata
         key = (meta.namespace, meta.name)
-        before = self._reservations.pop(key, None)
+        before = self._reservations.take(key)
         there = None if isinstance(change, Deleted) else change.new
         self.keeps.put(key, keeps.read(there) if there is not None else None)
         now = read_reservation(there) if there is not None else None
         self.keeps.follow(key, now)
-        if now is not None:
-            self._reservations[key] = now
+        if now is not None and there is not None:
+            self._reservations.put(key, there, now)
+        self._book(key, before, now)
         for waiting in self._waiting_for.get(key, ()):
             self._touched(waiting)
         if before is not None and (now is None or now.size < before.size):
             self._more_room()
         self._touched(key)
+
+    def _book(self, key: Key, before: Reservation | None, now: Reservation | None) -> None:
+        """Remember on which nodes a reservation has slots."""
+        there, here = _nodes_of(before), _nodes_of(now)
+        for node in there - here:
+            self._booked[node].discard(key)
+            if not self._booked[node]:
+                del self._booked[node]
+        for node in here - there:
+            self._booked.setdefault(node, set()).add(key)
 
     def _note_base(self, pod: Pod) -> None:
         """Learn from a pod whom its gang comes after: of Grove's gangs only their pods say so."""
@@ -331,11 +326,11 @@ class World:
         base = labels.get(names.BASE_PODGANG_LABEL, "")
         if not base or self._bases.get(key) == base:
             return
-        self._bases[key] = base
         gang = self._gangs.get(key)
+        self._bases[key] = base
         if gang is not None:
             self._forget(gang)
-            self._learn(self.mode.based(gang, base))
+            self._learn(self.mode.based(gang, base), self._gangs.stored(key))
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
@@ -359,9 +354,10 @@ class World:
 
     def _touch_followers(self, base: Key) -> None:
         """Wake those that wait for a gang which is on its way; once it is bound they know."""
-        reservation = self._reservations.get(base)
-        if reservation is not None and reservation.state is State.LIFTING:
-            for waiting in self._waiting_for.get(base, ()):
+        followers = self._waiting_for.get(base)
+        reservation = self._reservations.get(base) if followers else None
+        if followers and reservation is not None and reservation.state is State.LIFTING:
+            for waiting in followers:
                 self._touched(waiting)
 
     def _on_node(self, change: Change[Node]) -> None:
@@ -371,15 +367,18 @@ class World:
         node = change.old if isinstance(change, Deleted) else change.new
         self._more_room()
         self.keeps.on_node(node.metadata.name)
-        for key, reservation in self._reservations.items():
-            if any(slot.node == node.metadata.name for _, slot, _ in reservation.slots()):
-                self._touched(key)
+        for key in self._booked.get(node.metadata.name, ()):
+            self._touched(key)
 
     def _more_room(self) -> None:
         self.room += 1
         self._keys.clear()  # a node or a topology may have changed
         self._freed()
         self.keeps.more_room()
+
+
+def _nodes_of(reservation: Reservation | None) -> frozenset[str]:
+    return frozenset(s.node for _, s, _ in reservation.slots()) if reservation else frozenset()
 
 
 def _cliques_of(gang: Gang) -> Iterable[Key]:

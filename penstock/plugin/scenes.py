@@ -16,9 +16,10 @@ import msgspec
 
 from api import exits
 from api.streams import Custom, Meta
+from controller.gangs.caches import Caches
 from controller.gangs.modes import ALONE, Mode
 from controller.gangs.supplies import Sources
-from controller.gangs.world import Caches, World
+from controller.gangs.world import World
 from kube.cache import Cache, Source
 from kube.client import Listing, Scope, WatchStart
 from kube.clock import Clock

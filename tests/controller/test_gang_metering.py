@@ -8,7 +8,7 @@ from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Custom, Meta
 from controller.exposing import Metrics
-from controller.gangs.metering import Known, Meters
+from controller.gangs.metering import Known, Meters, stage
 from controller.gangs.views import Reservation
 from controller.podgang import Gang
 from kube.cache import Added, Deleted
@@ -27,7 +27,7 @@ class Desk:
         self.there: Reservation | None = None
         self.metrics = Metrics("gangs", lambda: self.leads)
         known = Known(
-            lambda: self.gangs,
+            lambda: map(stage, self.gangs),
             lambda key: next((each for each in self.gangs if each.key == key), None),
             lambda _: self.there,
             lambda: (3, 2),

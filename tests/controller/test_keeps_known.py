@@ -32,7 +32,8 @@ class Kept:
         self.stand = Stand()
         self.touched: list[tuple[str, str]] = []
         self.changes = 0
-        self.keeps = Keeps(self.stand.room, self._changed)
+        self.entries: dict[tuple[str, str], Reservation] = {}
+        self.keeps = Keeps(self.stand.room, self._changed, self.entries)
         self.keeps.watch(self.touched.append, lambda: None)
 
     def _changed(self) -> None:
@@ -45,6 +46,7 @@ class Kept:
     def entry(self, entry: Reservation) -> None:
         """The gang's entry in the ledger is like this now."""
         meta = entry.metadata
+        self.entries[meta.namespace, meta.name] = entry
         self.keeps.follow((meta.namespace, meta.name), entry)
         self.stand.see(view(asking().gang, [], entry))
 
@@ -178,13 +180,13 @@ def test_a_gang_is_told_why_it_does_not_get_what_it_asks_for(annotation: str, sa
 
 def test_a_gang_may_ask_for_the_place_of_another_by_its_name() -> None:
     kept = Kept()
-    kept.keeps.follow(("default", "older-0"), reservation({("a", 0): "n4", ("a", 1): "n3"}))
+    kept.entries["default", "older-0"] = reservation({("a", 0): "n4", ("a", 1): "n3"})
     after = asking("older-0").gang
     assert kept.keeps.before(after) == ("n3", "n4")
     assert kept.keeps.unheeded(after, {}) == ""
     for other in ("", "demo-0", "far/older-0", "none"):
         assert kept.keeps.before(asking(other).gang) == ()
-    kept.keeps.follow(("default", "older-0"), None)
+    kept.entries.clear()
     assert kept.keeps.before(after) == ()
 
 

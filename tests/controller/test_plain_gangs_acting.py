@@ -11,8 +11,8 @@ import pytest
 from api import names
 from api.jsons import JsonObject
 from api.streams import Custom, Node, Pod, PodClique
+from controller.gangs.caches import Caches
 from controller.gangs.plain_acting import PlainMaker
-from controller.gangs.world import Caches
 from controller.podgang import Gang, read_gang
 from kube.cache import Cache
 from kube.clock import SystemClock

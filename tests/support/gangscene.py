@@ -8,10 +8,11 @@ import msgspec
 
 from api.jsons import Json, JsonObject
 from api.streams import Custom, Node, Pod, PodClique
+from controller.gangs.caches import Caches
 from controller.gangs.deciding import Place, next_step
 from controller.gangs.modes import ALONE, Mode
 from controller.gangs.views import GangView
-from controller.gangs.world import Caches, World
+from controller.gangs.world import World
 from kube.access import Credentials
 from kube.cache import Cache
 from kube.client import Client

@@ -12,11 +12,12 @@ from typing import Protocol
 
 from api.keep import KeepStatus
 from api.streams import Custom, Pod
+from controller.gangs.caches import Caches
 from controller.gangs.keeps import asking, deciding, owners
 from controller.gangs.keeps.deciding import Rest, Seek, Tell
 from controller.gangs.keeps.views import Keep, KeepView, age
 from controller.gangs.placing import ASK_AGAIN_SECONDS, Placer
-from controller.gangs.world import Caches, World
+from controller.gangs.world import World
 from kube import logs
 from kube.client import Client
 from kube.clock import Clock

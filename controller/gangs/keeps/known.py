@@ -21,15 +21,20 @@ class Keeps:
     What is left of each is put into the stockroom as taken, at every change.
     """
 
-    def __init__(self, stockroom: Stockroom, changed: Callable[[], None]) -> None:
-        """`changed` is called when there may be more room for somebody."""
+    def __init__(
+        self,
+        stockroom: Stockroom,
+        changed: Callable[[], None],
+        entries: Mapping[Key, Reservation],
+    ) -> None:
+        """`changed` is called when there may be more room for somebody; `entries` is the ledger."""
         self._stockroom = stockroom
         self._changed = changed
         self._keeps: dict[Key, Keep] = {}
         self._in: dict[str, set[Key]] = {}  # by namespace
         self._users: dict[Key, dict[Key, Reservation]] = {}  # of each keep, by the gang's key
         self._used_by: dict[Key, Key] = {}  # the keep that each entry draws on
-        self._entries: dict[Key, Reservation] = {}  # of the ledger
+        self._entries = entries
         self._on_node: dict[str, set[Key]] = {}
         self._touched: Callable[[Key], None] = _nobody
         self._freed: Callable[[], None] = _nothing
@@ -62,10 +67,6 @@ class Keeps:
 
     def follow(self, key: Key, entry: Reservation | None) -> None:
         """Take an entry of the ledger as it is now; None if it is gone."""
-        if entry is None:
-            self._entries.pop(key, None)
-        else:
-            self._entries[key] = entry
         before = self._used_by.pop(key, None)
         if before is not None:
             del self._users[before][key]
