@@ -26,7 +26,10 @@ def is_held(value: object) -> bool:
 
 
 class Pool(Generic[K, V]):
-    """Values by what makes them equal. `held` tells whether one is in use outside of the pool."""
+    """Values by what makes them equal. `held` tells whether one is in use outside of the pool.
+
+    A value that is its own key would always be held: by the key.
+    """
 
     def __init__(self, held: Callable[[V], bool] = is_held, least: int = LEAST) -> None:
         self._known: dict[K, V] = {}
@@ -51,23 +54,33 @@ class Pool(Generic[K, V]):
         self._most = max(self._least, 2 * len(self._known))
 
 
-class Words:
-    """Text that comes again and again: names of labels, of namespaces and of nodes."""
+class Ones(Generic[K]):
+    """Values that are equal as a whole, and can be hashed."""
 
     def __init__(self, least: int = LEAST) -> None:
-        self._known: dict[str, str] = {}
+        self._known: dict[K, K] = {}
         self._least = self._most = least
 
     def __len__(self) -> int:
-        """Return how many it knows."""
+        """Return how many values it knows."""
         return len(self._known)
 
-    def shared(self, word: str) -> str:
-        """Give the text that is equal to this one."""
-        found = self._known.setdefault(word, word)
+    def shared(self, value: K) -> K:
+        """Give the value that is equal to this one; from now on that is this one, if none is."""
+        found = self._known.setdefault(value, value)
         if len(self._known) > self._most:
             self.forget()
         return found
+
+    def forget(self) -> None:
+        """Let go of what nobody else holds."""
+        # Of its entry a value is both the key and the value; here it has a name, too.
+        self._known = {each: each for each in self._known if getrefcount(each) > _OWN + 1}
+        self._most = max(self._least, 2 * len(self._known))
+
+
+class Words(Ones[str]):
+    """Text that comes again and again: names of labels, of namespaces and of nodes."""
 
     def within(self, words: Mapping[str, str]) -> dict[str, str]:
         """Give the same map, of shared text."""
@@ -76,9 +89,3 @@ class Words:
         if len(known) > self._most:
             self.forget()
         return found
-
-    def forget(self) -> None:
-        """Let go of what nobody else holds."""
-        # Of its entry a word is both the key and the value; here it has a name, too.
-        self._known = {w: w for w in self._known if getrefcount(w) > _OWN + 1}
-        self._most = max(self._least, 2 * len(self._known))

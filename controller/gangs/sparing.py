@@ -34,7 +34,7 @@ from api.streams import (
     PodStatus,
     Volume,
 )
-from kube.sharing import Pool, Words
+from kube.sharing import Ones, Pool, Words
 
 _NO_WORDS: Final[dict[str, str]] = {}
 _NO_STATE: Final = ContainerState()
@@ -56,8 +56,8 @@ class Sparing:
         self._custom = msgspec.json.Decoder(Custom)
         self._encode = msgpack.Encoder().encode
         self.words = Words()
-        self._owners: Pool[tuple[Owner, ...], tuple[Owner, ...]] = Pool()
-        self._instants: Pool[datetime, datetime] = Pool()
+        self._owners: Ones[tuple[Owner, ...]] = Ones()
+        self._instants: Ones[datetime] = Ones()
         self._templates: Pool[bytes, PodSpec] = Pool(_has_pods)
         self._affinities: Pool[bytes, Affinity] = Pool()
         self._statuses: Pool[bytes, PodStatus] = Pool()
@@ -136,9 +136,9 @@ class Sparing:
             force_setattr(meta, "annotations", _NO_WORDS)
         owners, born = meta.owner_references, meta.creation_timestamp
         if owners:
-            force_setattr(meta, "owner_references", self._owners.shared(owners, owners))
+            force_setattr(meta, "owner_references", self._owners.shared(owners))
         if born is not None:
-            force_setattr(meta, "creation_timestamp", self._instants.shared(born, born))
+            force_setattr(meta, "creation_timestamp", self._instants.shared(born))
 
     def _spec(self, spec: PodSpec) -> PodSpec:
         """Give the pod's own spec, of which all is its template's but for where it is and goes."""

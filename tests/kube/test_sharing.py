@@ -1,6 +1,6 @@
 import sys
 
-from kube.sharing import Pool, Words
+from kube.sharing import Ones, Pool, Words
 
 
 def _word(*parts: object) -> str:
@@ -39,6 +39,17 @@ def test_a_pool_looks_again_only_when_it_has_doubled() -> None:
         pool.shared(number, number)
     assert len(pool) == 1000
     assert len(looks) < 2 * 1000
+
+
+def test_values_that_are_their_own_key_are_forgotten_too() -> None:
+    ones: Ones[tuple[int, str]] = Ones(least=10)
+    held = ones.shared((7, _word("held", 7)))
+    for number in range(1000):
+        assert ones.shared((number, _word("held", number)))[0] == number
+        assert len(ones) <= 11
+    ones.forget()
+    assert len(ones) == 1
+    assert ones.shared((7, _word("held", 7))) is held
 
 
 def test_words_become_one_within_maps_too() -> None:
