@@ -54,10 +54,11 @@ class Gang:
 
     def references(self) -> Iterator[tuple[PodGroup, Key]]:
         """List the pods it refers to, with their cliques; those of another namespace are none."""
+        ours = self.metadata.namespace  # one text for all of them, as thousands are remembered
         for group in self.spec.pod_groups:
             for reference in group.pod_references:
-                if reference.namespace == self.metadata.namespace:
-                    yield group, (reference.namespace, reference.name)
+                if reference.namespace == ours:
+                    yield group, (ours, reference.name)
 
 
 def read_gang(found: Custom) -> Gang | None:

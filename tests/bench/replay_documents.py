@@ -56,10 +56,16 @@ def written(lines: Sequence[Line]) -> bytes:
 
 
 class Template:
-    """A document with holes; `node_of` says on which node a set's n-th mention of one is."""
+    """A document with holes; `node_of` says on which node a set's n-th mention of one is.
 
-    def __init__(self, document: msgspec.Raw, node_of: Callable[[int, int], int]) -> None:
+    Its instants are up to `spread` seconds apart.
+    """
+
+    def __init__(
+        self, document: msgspec.Raw, node_of: Callable[[int, int], int], spread: int = 1
+    ) -> None:
         self.object = document
+        self._spread = spread
         self._node_of = node_of
         self._parts: list[str | Callable[[int], str]] = []
         text, begun, nodes = bytes(document).decode(), 0, 0
@@ -82,7 +88,7 @@ class Template:
             "uid": "{:08x}".format,
             "access": _base36,
             "version": lambda one: str(1_000_000 + one * 1_000 + int(recorded) % 1_000),
-            "time": lambda one: _instant(one * 3 + number % 8),
+            "time": lambda one: _instant(one * 3 + number % self._spread),
             "node": lambda one: node_name(self._node_of(one, nodes)),
             "domain": lambda one: _domain(self._node_of(one, 0), recorded.count("-") // 2),
         }
@@ -109,7 +115,8 @@ class Fleet:
                 home = partial(self._home, len(pods))
                 found.setdefault(line.kind, []).append(Template(line.object, home))
         for index, line in enumerate(pods):
-            template = Template(line.object, partial(self._at_home, len(pods), index))
+            # What a pod says of itself comes about bit by bit; others repeat what they were told.
+            template = Template(line.object, partial(self._at_home, len(pods), index), spread=8)
             found.setdefault("pods", []).append(template)
         return found
 
