@@ -6,9 +6,12 @@ read from these caches:
 - of pods, since when a condition holds, but for the one of ours that is written with its time;
 - of pods, how their containers are doing, but for what a kubelet has granted them;
 - of pods, volumes that are no claims;
+- of pods, annotations of others, such as network plugins write by the kilobyte: that there are any
+  is all that is kept of them;
 - of nodes, annotations, and since when a condition holds and why.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from sys import getrefcount
 from typing import Final
@@ -37,6 +40,11 @@ from api.streams import (
 from kube.sharing import Ones, Pool, Words
 
 _NO_WORDS: Final[dict[str, str]] = {}
+_OTHERS: Final = {"others": ""}
+_READ: Final = tuple(
+    each.partition("/")[0] + "/"
+    for each in (names.RELEASED_ANNOTATION, names.MNNVL_ANNOTATION, names.RESERVATION_REF)
+)
 _NO_STATE: Final = ContainerState()
 _OWN: Final = 2  # of a template's containers: by itself, and by the question
 
@@ -82,6 +90,8 @@ class Sparing:
         """Read a pod."""
         found = self._pod.decode(raw)
         self._spare(found.metadata)
+        if found.metadata.annotations:
+            force_setattr(found.metadata, "annotations", self._noted(found.metadata.annotations))
         force_setattr(found, "spec", self._spec(found.spec))
         force_setattr(found, "status", self._status(found.status))
         return found
@@ -139,6 +149,10 @@ class Sparing:
             force_setattr(meta, "owner_references", self._owners.shared(owners))
         if born is not None:
             force_setattr(meta, "creation_timestamp", self._instants.shared(born))
+
+    def _noted(self, annotations: Mapping[str, str]) -> dict[str, str]:
+        ours = {key: word for key, word in annotations.items() if key.startswith(_READ)}
+        return self.words.within(ours) if ours else _OTHERS
 
     def _spec(self, spec: PodSpec) -> PodSpec:
         """Give the pod's own spec, of which all is its template's but for where it is and goes."""

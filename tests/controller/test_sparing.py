@@ -72,6 +72,27 @@ def test_volumes_that_are_claims_are_kept() -> None:
     assert len(pod.spec.volumes) == 2
 
 
+def test_annotations_that_are_read_are_kept_and_of_others_that_there_are_any() -> None:
+    read: JsonObject = {
+        names.RELEASED_ANNOTATION: "2026-01-01T00:00:00Z",
+        names.SPREAD_ANNOTATION: "rack",
+        names.PREFERRED_ZONE: "a",
+        names.RESERVATION_REF: "room",
+        names.MNNVL_ANNOTATION: "group",
+    }
+    others: JsonObject = {"cni.example/status": "x" * 1000}
+    sparing = Sparing()
+
+    def noted(annotations: JsonObject) -> dict[str, str]:
+        body = changed("pods", 0, metadata={"annotations": annotations})
+        return sparing.pod(body).metadata.annotations
+
+    assert noted({**read, **others}) == read
+    assert noted(others)  # a patch is another one where there are none
+    assert noted(others) is noted({"other.example/also": "y"})
+    assert noted({}) == {}
+
+
 def test_what_a_kubelet_has_granted_is_kept() -> None:
     more: JsonObject = {"cpu": "50", "memory": "64Gi", "nvidia.com/gpu": "1"}
     told: JsonObject = {
