@@ -89,6 +89,8 @@ REPLICAS_OF_TEMPLATE: Final = "template"
 READINESS_GATE_ANNOTATION: Final = "penstock.dev/readiness-gate"
 # On a pod that was let go without its gang, in an emergency: when. Nobody takes such a pod back.
 RELEASED_ANNOTATION: Final = "penstock.dev/released"
+# On a set's pod: the revision of the policy under which the webhook would let it in as it is.
+JUDGED_ANNOTATION: Final = "penstock.dev/judged"
 # On sets and gangs: over which level of the network the replicas of a set keep apart.
 SPREAD_ANNOTATION: Final = "penstock.dev/spread"
 # On webhook configurations and guards' bindings: which feature gates the chart was installed with.

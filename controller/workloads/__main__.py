@@ -14,6 +14,7 @@ from controller.workloads import options, serving
 from controller.workloads.caches import NEEDED, OPTIONAL, Caches, caches
 from controller.workloads.letting_go import FOLLOWED, LettingGo
 from controller.workloads.metering import timed
+from controller.workloads.policy_following import Following
 from controller.workloads.reconciling import Reconciler
 from controller.workloads.tracing import Tracing
 from controller.workloads.views import Choices
@@ -49,6 +50,8 @@ async def work(choices: Choices, around: process.Surroundings) -> None:
         there = [known.all[kind] for kind in (*NEEDED, *await serving.served(client, OPTIONAL))]
         for cache in there:
             await cache.synced()
+        following = Following(reconciler.go_by)
+        group.create_task(following.run(client, around.settings.namespace, around.rng))
         await elector.acquired()
         # A standby's watch may have stalled unnoticed; what is missing in it would be made anew.
         for cache in there:

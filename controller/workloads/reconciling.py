@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from controller.workloads.caches import Caches
 from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
 from controller.workloads.lanes import Lane
+from controller.workloads.making.judging import GoesBy
 from controller.workloads.settling import Settling
 from controller.workloads.speaking import CALM, Speaking
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
@@ -144,6 +145,10 @@ class Reconciler:
         taken = await self._work(key, steps, silent=silent)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
+
+    def go_by(self, policy: GoesBy | None) -> None:
+        """Take it from now on that the webhook judges pods by this policy."""
+        self._choices = replace(self._choices, goes_by=policy if self._choices.gates else None)
 
     def look_at_all(self) -> None:
         """Look at every set again, as something that any of them may have is known only now."""

@@ -13,6 +13,7 @@ from api.podcliqueset import PodCliqueSetSpec, PodCliqueSetStatus
 from api.scalinggroup import PodCliqueScalingGroupSpec, PodCliqueScalingGroupStatus
 from api.streams import Meta, Pod
 from controller.podgang import Gang
+from controller.workloads.making.judging import GoesBy
 from controller.workloads.updates import hashing
 from kube.objects import Key
 from kube.resources import Resource
@@ -65,6 +66,8 @@ class Choices:
     mnnvl: bool = False
     gates: bool = True
     """Whether pods wait behind our gate: not while gang scheduling is switched off."""
+    goes_by: GoesBy | None = None
+    """What the webhook is known to judge pods by."""
 
 
 @dataclass(frozen=True)

@@ -307,6 +307,21 @@ async def test_while_no_webhook_answers_pods_of_sets_are_made_gated_and_placed(
         assert term.match_fields
 
 
+async def test_pods_of_sets_reach_it_only_where_it_would_change_them(
+    installed: Installed, cluster: Cluster, kubectl: Kubectl
+) -> None:
+    before = counted(installed.installation, REVIEWS, path="/mutate/pods")
+    kubectl.apply(engine_set("judged", pods=8, gpus=1))
+    seen = await cluster.running("judged")
+    assert all(names.JUDGED_ANNOTATION in p.metadata.annotations for p in seen.pods.values())
+    # Controllers may make pods of plain gangs meanwhile, but never so many.
+    assert counted(installed.installation, REVIEWS, path="/mutate/pods") - before < 8
+    kubectl.apply(named_kai(engine_set("kai", pods=8, gpus=1)))
+    seen = await cluster.running("kai")
+    assert not any(names.JUDGED_ANNOTATION in p.metadata.annotations for p in seen.pods.values())
+    assert {p.spec.scheduler_name for p in seen.pods.values()} == {names.DEFAULT_SCHEDULER}
+
+
 POLICY: Final = "pods: {queue: research, readinessGate: true}"
 
 

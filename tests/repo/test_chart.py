@@ -92,6 +92,7 @@ def test_workloads_may_do_exactly_this(outside: Objects) -> None:
         ("resource.k8s.io", "resourceclaimtemplates", READ, ""),
         ("resource.nvidia.com", "computedomains", f"{READ} {MAKE}", ""),
         ("events.k8s.io", "events", "create", ""),
+        ("", "configmaps", READ, f"{names.POLICY_CONFIG} {names.KEPT_POLICY_CONFIG}"),
         ("coordination.k8s.io", "leases", "get patch", names.WORKLOADS_LEASE),
         ("coordination.k8s.io", "leases", "create", ""),
     )

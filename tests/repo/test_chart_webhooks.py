@@ -116,6 +116,19 @@ def test_pods_are_marked_on_create_and_only_those_of_gangs(outside: Objects) -> 
     assert "kubernetes.io/config.mirror" in judged["is-no-mirror-pod"]
 
 
+def test_only_the_maker_of_sets_pods_is_believed_that_it_has_judged_them(
+    outside: Objects, render: Render
+) -> None:
+    found = conditions(webhooks(outside, MUTATING)["pods.penstock.dev"])
+    told = found["is-not-judged-by-its-maker"]
+    account = f"system:serviceaccount:{names.NAMESPACE}:{names.WORKLOADS_ACCOUNT}"
+    assert f"request.userInfo.username != '{account}'" in told
+    assert f"'{names.JUDGED_ANNOTATION}' in object.metadata.annotations" in told
+    grove = "grove.accounts[0].namespace=grove-system,grove.accounts[0].name=grove-operator"
+    beside = webhooks(render(f"companion.enabled=true,{grove}"), MUTATING)["pods.penstock.dev"]
+    assert "is-not-judged-by-its-maker" not in conditions(beside)
+
+
 def test_what_is_made_for_sets_is_protected_and_nothing_else(outside: Objects) -> None:
     found = webhooks(outside, VALIDATING)["managed.penstock.dev"]
     changed = {"UPDATE", "DELETE"}

@@ -11,7 +11,14 @@ from api.jsons import JsonObject
 from api.objects import timestamp
 from api.streams import Pod
 from controller.workloads import belonging, naming
-from controller.workloads.making import claims, cliques, computedomains, environment, waiting
+from controller.workloads.making import (
+    claims,
+    cliques,
+    computedomains,
+    environment,
+    judging,
+    waiting,
+)
 from controller.workloads.making.slots import Slots, slots
 from controller.workloads.quota import withdrawing
 from controller.workloads.stepping import Again, Change, Create, Remove, Step
@@ -148,7 +155,7 @@ class _Making:
         spec = {**spec, "hostname": naming.hostname(clique.name, index)}
         for shaping in SHAPINGS:
             spec = shaping(self._view, clique, index, spec)
-        return {
+        pod: JsonObject = {
             "apiVersion": PODS.api_version,
             "kind": PODS.kind,
             "metadata": {
@@ -160,6 +167,7 @@ class _Making:
             },
             "spec": spec,
         }
+        return judging.noted(pod, self._view.choices.goes_by)
 
     def _shared(self, clique: WantedClique, there: Clique) -> JsonObject:
         """Write what all pods of a clique have in common."""
