@@ -12,6 +12,9 @@ async def all_of(requests: Iterable[Callable[[], Awaitable[None]]], at_once: int
     A refusal does not stop the others: each request must be right by itself. Any other failure
     cancels the rest and is raised.
     """
+    todo = list(requests)
+    if not todo:
+        return []
     room = asyncio.Semaphore(at_once)
     refused: list[ApiError] = []
 
@@ -23,6 +26,6 @@ async def all_of(requests: Iterable[Callable[[], Awaitable[None]]], at_once: int
                 refused.append(error)
 
     async with asyncio.TaskGroup() as group:
-        for request in requests:
+        for request in todo:
             group.create_task(one(request))
     return refused

@@ -58,7 +58,8 @@ _ORDER: Final = {Create: 0, Change: 1, Remove: 2, Say: 3, Tell: 4, Again: 5}
 def plan(view: SetView, now: datetime, *, silent: bool = False) -> list[Step]:
     """List what is to be done: creations before all else, and nothing twice.
 
-    To be `silent` leaves out statuses of the set and its parts, which are much of the work.
+    To be `silent` leaves out statuses of the set and its parts, which are much of the work, and of
+    its gangs what nobody acts on.
     """
     if view.metadata.deletion_timestamp is not None:
         found = leaving.departure(view)
@@ -67,8 +68,13 @@ def plan(view: SetView, now: datetime, *, silent: bool = False) -> list[Step]:
         if blind := (*rights.troubles(view, wanted, now),):
             view = replace(view, troubles=(*view.troubles, *blind))
         planners = (each for each in PLANNERS if not (silent and each is statuses.steps))
-        found = (step for planner in planners for step in planner(view, wanted, now))
+        every = (step for planner in planners for step in planner(view, wanted, now))
+        found = (step for step in every if not (silent and _can_wait(step)))
     return sorted(_each_once(found), key=lambda step: _ORDER[type(step)])
+
+
+def _can_wait(step: Step) -> bool:
+    return isinstance(step, Say) and not step.acts_on
 
 
 def _each_once(steps: Iterator[Step]) -> Iterator[Step]:

@@ -142,7 +142,7 @@ class Reconciler:
             self.queue.add_after(_LISTEN, CALM)
         steps = planning.plan(view, self._clock.now(), silent=silent)
         self._rests.looked(key, begun)
-        taken = await self._work(key, steps, silent=silent)
+        taken = await self._work(key, steps, silent=silent, moving=statuses.is_moving(view))
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
 
@@ -164,7 +164,10 @@ class Reconciler:
             _log.error("%s/%s: %s", *key, trouble.description)
         await self._work(key, found, silent=False)
 
-    async def _work(self, key: Key, steps: list[Step], *, silent: bool) -> list[Step]:
+    async def _work(
+        self, key: Key, steps: list[Step], *, silent: bool, moving: bool = False
+    ) -> list[Step]:
+        """Take the steps that are due, and give those that were taken; `moving` pods are work."""
         before, now = self._refused.get(key, {}), self._clock.monotonic()
         todo: list[Step] = []
         kept: dict[Ident, _Refusal] = {}
@@ -180,7 +183,7 @@ class Reconciler:
         if not silent:
             self._settling.keep(key, {ident(step) for step in steps})
         begun = self._clock.monotonic()
-        busy = any(isinstance(step, Create | Remove) for step in todo)
+        busy = moving or any(isinstance(step, Create | Remove) for step in todo)
         if not silent and not self._speaking.may(key, begun, busy=busy):
             todo = [step for step in todo if not _is_word(step)]
         with self._speaking.working(key, busy=busy):

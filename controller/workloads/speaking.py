@@ -1,9 +1,9 @@
 """When words about a set are said: at once while all is calm, else after the work.
 
 A status is out of date in a moment while its set is being made, and while hundreds of sets are, it
-takes the API server's time from making them. So words about a set wait for others that are at
-work. When that takes long, a few sets at a time are spoken of all the same. What a clock starts by
-is said at once.
+takes the API server's time from making them. So words about a set wait for others that are at work,
+or whose pods were let go and have no node yet. When that takes long, a few sets at a time are
+spoken of all the same. What a clock starts by is said at once.
 """
 
 from collections.abc import Callable, Iterator

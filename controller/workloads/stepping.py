@@ -54,7 +54,7 @@ class Say:
     """Write the status of an object: all that `workloads` says of it, in one apply.
 
     While its `words` still change, which are the status without its times, it may wait for
-    `patience` seconds.
+    `patience` seconds. What nobody `acts_on` may wait for other sets that are at work.
     """
 
     resource: Resource
@@ -63,6 +63,7 @@ class Say:
     status: JsonObject
     words: Mapping[str, object] = field(default_factory=dict, compare=False)
     patience: float = 0.0
+    acts_on: bool = True
 
 
 @dataclass(frozen=True)

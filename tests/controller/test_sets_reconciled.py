@@ -256,7 +256,25 @@ async def test_a_set_is_spoken_of_when_no_other_is_being_made_any_more(scene: Sc
     scene.clock.skip(0.3)
     assert STATUS not in await scene.look(), "it has something to say, that may yet change"
     scene.clock.skip(LONGEST)
+    await scene.look()  # that its gang is whole was told only now, and its own status says so too
+    scene.clock.skip(LONGEST)
     assert STATUS in await scene.look()
+
+
+async def test_that_a_gang_is_whole_is_told_when_no_other_set_is_being_made_any_more(
+    scene: Scene,
+) -> None:
+    gang = f"PATCH {PODGANGS.path('default', 'demo-0')}/status"
+    scene.apply()
+    await scene.look()
+    scene.apply(name="other")
+    await scene.look("other")
+    await scene.look()
+    assert len(scene.there(PODS)) == 2
+    await scene.look("other")
+    assert gang not in await scene.look()
+    scene.clock.skip(0.3)
+    assert gang in await scene.look()
 
 
 async def test_of_what_is_refused_people_hear_though_others_are_being_made(scene: Scene) -> None:

@@ -109,6 +109,17 @@ def test_pods_are_counted_by_what_they_have_reached() -> None:
     assert (status.schedule_gated_replicas, status.updated_replicas) == (1, 3)
 
 
+@pytest.mark.parametrize(
+    ("state", "moves"),
+    [("lifted", True), ("gated", False), ("bound", False), ("ready", False), ("failed", False)],
+)
+def test_pods_are_on_their_way_from_their_lift_until_they_have_a_node(
+    state: str, *, moves: bool
+) -> None:
+    view = with_pods(made(PAIR), "demo-0-prefill", "ready", "gated", state)
+    assert statuses.is_moving(view) is moves
+
+
 @pytest.mark.parametrize("state", ["leaving ready", "failed"])
 def test_a_pod_that_is_leaving_or_has_ended_is_neither_ready_nor_scheduled(state: str) -> None:
     status = clique_status(with_pods(made(PAIR), "demo-0-prefill", "ready", "ready", state))

@@ -5,7 +5,7 @@ the condition Initialized says when all of them are. What `gangs` writes of a ga
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -275,7 +275,9 @@ def _initialized(view: SetView, gang: WantedGang, there: Gang, now: datetime) ->
     quota = withdrawing.told(view, gang)
     if made == wanted or (quota and withdrawing.is_enough(view, gang)):
         message = f"{made} of {wanted} pods are made: {quota}" if made < wanted else ""
-        yield _saying(there, "True", names.PODS_CREATED, message, now)
+        said = _saying(there, "True", names.PODS_CREATED, message, now)
+        # Of a gang that has all of its pods, others see so themselves.
+        yield replace(said, acts_on=bool(message))
         return
     ours = {clique.name for clique in gang.cliques}
     why = quota or next((t.description for t in view.troubles if _concerns(t.name, ours)), "")

@@ -64,6 +64,16 @@ def loses_minimum(view: SetView) -> bool:
     return False
 
 
+def is_moving(view: SetView) -> bool:
+    """Tell whether pods were let go and have no node yet: what is said of them is soon untrue."""
+    return any(
+        not (pod.spec.node_name or pod.spec.scheduling_gates or pod.finished)
+        and pod.metadata.deletion_timestamp is None
+        for pods in view.pods.values()
+        for pod in pods
+    )
+
+
 def left_alone(
     meta: Meta, before: PodCliqueSetStatus, trouble: Trouble, now: datetime
 ) -> Iterator[Step]:
