@@ -58,7 +58,9 @@ from scheduler.answers import NoFit
 
 _log = logging.getLogger(__name__)
 
-LIFTS_AT_ONCE: Final = 16
+LIFTS_AT_ONCE: Final = 16  # of one gang
+# And of all: each more is a connection more, and to open one costs as much as to lift several pods.
+ALL_LIFTS_AT_ONCE: Final = 32
 EACH_OTHER: Final = 0.002  # seconds that a gang in a crowd rests for each other one
 # Beside the time that a pod needs to be bound, so that it is not written anew for each few of them.
 SPARE_SECONDS: Final = 15.0
@@ -96,6 +98,7 @@ class Reconciler:
         self._herald = Herald(client, clock, caches.pods, fenced)
         told = Telling(self.world, caches.gangs, self.queue.add_after)
         self.announcer = Announcer(client, clock, told, instance)
+        self._room = asyncio.Semaphore(ALL_LIFTS_AT_ONCE)
         self._evictor = Evictor(client, clock, caches.pods, fenced)
 
     def count(self, metrics: Metrics, record: Record | None = None) -> None:
@@ -271,15 +274,16 @@ class Reconciler:
 
     async def _lift_one(self, member: Member, node: str, still_gated: list[str]) -> None:
         meta = member.pod.metadata
-        if self._fenced() is None:
-            still_gated.append(meta.uid)
-            return
-        patch = pinning.lift(member.pod, node)
-        try:
-            answer = await self._client.json_patch(PODS, meta.name, patch, meta.namespace)
-        except ApiError:
-            still_gated.append(meta.uid)
-            raise
+        async with self._room:
+            if self._fenced() is None:
+                still_gated.append(meta.uid)
+                return
+            patch = pinning.lift(member.pod, node)
+            try:
+                answer = await self._client.json_patch(PODS, meta.name, patch, meta.namespace)
+            except ApiError:
+                still_gated.append(meta.uid)
+                raise
         self._pods.observe(answer)
 
     async def _set_state(self, step: _Move) -> None:

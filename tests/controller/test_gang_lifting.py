@@ -1,5 +1,6 @@
 """Lifts that fail or are refused hold up nobody else, and no more go than have their turn."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,7 +10,7 @@ from aiohttp import web
 from api.jsons import Json, JsonObject
 from api.reservation import State
 from api.streams import Condition, Owner, Pod
-from controller.gangs.reconciling import LIFTS_AT_ONCE, Reconciler
+from controller.gangs.reconciling import ALL_LIFTS_AT_ONCE, LIFTS_AT_ONCE, Reconciler
 from controller.gangs.releasing import AT_LEAST
 from kube.client import Client
 from tests.controller.test_gang_moving import booked, see
@@ -126,6 +127,36 @@ async def test_what_is_granted_is_under_way_before_anything_is_written() -> None
         api.answers.extend([answer] * count)
         await reconciler.reconcile(KEY)
         assert set(seen) == {AT_LEAST - count}
+
+
+async def test_lifts_that_go_on_at_a_time_are_few_however_many_gangs_there_are() -> None:
+    count, gangs = LIFTS_AT_ONCE, ALL_LIFTS_AT_ONCE // LIFTS_AT_ONCE + 1
+    async with ready_to_lift() as (s, api, reconciler):
+        s.nodes.observe(encoded(node("n1", {"nvidia.com/gpu": "99", "pods": "99"}), 20))
+        names = [f"a-{i}" for i in range(count)]
+        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", names, 21)))
+        for i in range(1, count):
+            s.pods.observe(encoded(member("a", i), 22))
+        s.reservations.observe(msgspec.json.encode(wide(count)))
+        under_way: list[str] = []
+        most: list[int] = []
+        full = asyncio.Event()
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            under_way.append(request.path)
+            most.append(len(under_way))
+            if len(under_way) == ALL_LIFTS_AT_ONCE:
+                full.set()
+            await full.wait()
+            await asyncio.sleep(0.02)
+            under_way.remove(request.path)
+            return await fakeapi.json(bare("Pod", request.path.rpartition("/")[2], 30))(request)
+
+        api.answers.extend([answer] * count * gangs)
+        # One gang stands for several: each of these looks lifts all it sees.
+        await asyncio.gather(*(reconciler.reconcile(KEY) for _ in range(gangs)))
+        assert len(api.seen) == count * gangs
+        assert max(most) == ALL_LIFTS_AT_ONCE
 
 
 def as_object(found: Json) -> JsonObject:
