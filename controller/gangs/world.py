@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from api import names
 from api.reservation import State
@@ -20,7 +21,7 @@ from controller.gangs.standing import Standing
 from controller.gangs.stockroom import Stockroom
 from controller.gangs.stocktaking import claim, same_offer
 from controller.gangs.supplies import Sources, Supplies
-from controller.gangs.topologies import Topologies
+from controller.gangs.topologies import Network, Topologies
 from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
 from controller.podgang import Gang, read_gang
 from kube.cache import Added, Change, Deleted, Modified
@@ -28,6 +29,9 @@ from kube.objects import Key
 from scheduler import needs
 from scheduler.eligible import Constraints, obstacle
 from scheduler.requests import GangRequest, Kin
+
+# The versions of a gang and of the one that comes first, and the networks there are.
+_Asked: TypeAlias = tuple[str, str, tuple[Network, ...]]
 
 
 class World:
@@ -66,6 +70,7 @@ class World:
         self._bases: dict[Key, str] = {}  # of gangs whose pods name a base
         self._gang_of_clique: dict[Key, Key] = {}
         self._waiting_for: dict[Key, set[Key]] = {}
+        self._unheeded: dict[Key, tuple[_Asked, str]] = {}
         self._keys: dict[str, tuple[str, ...]] = {}  # of each topology, those that nodes have
         caches.gangs.subscribe(self._on_gang)
         caches.reservations.subscribe(self._on_reservation)
@@ -135,11 +140,16 @@ class World:
     def unheeded(self, gang: Gang) -> str:
         """Say what the gang would like and nobody heeds."""
         base = self._gangs.get(gang.base) if gang.base else None
-        said = (
-            asking.unheeded(gang, base, self.topologies.networks),
-            self.keeps.unheeded(gang, self.pod_map),
-        )
-        return "; ".join(each for each in said if each)
+        networks = self.topologies.networks
+        based_on = base.metadata.resource_version if base else ""
+        asked = gang.metadata.resource_version, based_on, networks
+        # Asked at each look. Gangs themselves are not kept: they take more room than all else.
+        told, said = self._unheeded.get(gang.key, (None, ""))
+        if told is None or told[:2] != asked[:2] or told[2] is not networks:
+            said = asking.unheeded(gang, base, networks)
+            self._unheeded[gang.key] = asked, said
+        both = said, self.keeps.unheeded(gang, self.pod_map)
+        return "; ".join(each for each in both if each)
 
     def standing(self, gang: Gang, homes: Sequence[str]) -> Standing:
         """Judge how near each other slots of the gang on these nodes are."""
@@ -256,6 +266,7 @@ class World:
 
     def _forget(self, gang: Gang) -> None:
         del self._kin[gang.key], self._stages[gang.key]
+        self._unheeded.pop(gang.key, None)
         # A pod or a clique may have moved to another gang by now.
         for _, pod in gang.references():
             if self._gang_of_pod.get(pod) == gang.key:
