@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from api.jsons import Json, JsonObject
+from api.jsons import JsonObject
 from controller.workloads.making.judging import GoesBy
 from controller.workloads.policy_following import Config, Following
 from controller.workloads.views import Choices
@@ -25,18 +25,22 @@ def by(text: str) -> GoesBy:
     return GoesBy(found.policy, found.revision)
 
 
-def notes(goes_by: GoesBy | None, **more: Json) -> set[object]:
+def notes(
+    goes_by: GoesBy | None, more: JsonObject | None = None, annotations: JsonObject | None = None
+) -> set[object]:
     """What the pods of a set say of the policy they were held against."""
-    spec: JsonObject = {"containers": [{"name": "main", "image": "model"}], **more}
-    world = World(set_spec(clique("worker", 2, podSpec=spec)), choices=Choices(goes_by=goes_by))
+    spec: JsonObject = {"containers": [{"name": "main", "image": "model"}], **(more or {})}
+    role: JsonObject = {**clique("worker", 2, podSpec=spec), "annotations": annotations or {}}
+    world = World(set_spec(role), choices=Choices(goes_by=goes_by))
     world.settle()
     found: set[object] = set()
     for body in world.of(PODS).values():
         metadata = body["metadata"]
         assert isinstance(metadata, dict)
-        annotations = metadata["annotations"]
-        assert isinstance(annotations, dict)
-        found.add(annotations.get(names.JUDGED_ANNOTATION))
+        written = metadata["annotations"]
+        assert isinstance(written, dict)
+        assert set(annotations or {}) - {*FORGED} <= {*written}
+        found.add(written.get(names.JUDGED_ANNOTATION))
     return found
 
 
@@ -58,7 +62,16 @@ def test_a_pod_that_would_be_changed_does_not_say_so(text: str) -> None:
 
 @pytest.mark.parametrize("more", [{"affinity": EMPTY_TERMS}, {"schedulerName": "kai-scheduler"}])
 def test_nor_does_one_that_would_be_refused_or_renamed(more: JsonObject) -> None:
-    assert notes(by("schedulerNames: {kai-scheduler: default-scheduler}"), **more) == {None}
+    assert notes(by("schedulerNames: {kai-scheduler: default-scheduler}"), more) == {None}
+
+
+FORGED: JsonObject = {names.JUDGED_ANNOTATION: BUILT_IN.revision}
+
+
+@pytest.mark.parametrize("goes_by", [None, by("pods: {queue: research}")])
+def test_a_note_in_a_template_does_not_keep_pods_from_the_webhook(goes_by: GoesBy | None) -> None:
+    assert notes(goes_by, None, {**FORGED, "team.example/owner": "me"}) == {None}
+    assert notes(BUILT_IN, None, FORGED) == {BUILT_IN.revision}
 
 
 GOOD, BETTER, BAD = "pods: {queue: a}", "pods: {queue: b}", "pods: {queeu: a}"

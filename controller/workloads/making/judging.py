@@ -28,17 +28,22 @@ class GoesBy:
 
 
 def noted(pod: JsonObject, goes_by: GoesBy | None) -> JsonObject:
-    """Note on a pod under which policy it is let in as it is, if it is known to be."""
+    """Note on a pod under which policy it is let in as it is, if it is known to be.
+
+    A note that came with its template was not made here, and is left out.
+    """
+    metadata = pod.get("metadata")
+    told = metadata if isinstance(metadata, dict) else {}
+    written = told.get("annotations")
+    notes = dict(written) if isinstance(written, dict) else {}
+    if notes.pop(names.JUDGED_ANNOTATION, None) is not None:
+        pod = {**pod, "metadata": {**told, "annotations": notes}}
     if goes_by is None:
         return pod
     # Of the cluster, nothing bears on a set's pod.
     request = Request(Operation.CREATE, PODS.kind, _as_shown(pod))
     if pod_admission.judge(goes_by.policy, NOTHING, request) != _AS_IT_IS:
         return pod
-    metadata = pod.get("metadata")
-    told = metadata if isinstance(metadata, dict) else {}
-    written = told.get("annotations")
-    notes = written if isinstance(written, dict) else {}
     judged: JsonObject = {**notes, names.JUDGED_ANNOTATION: goes_by.revision}
     return {**pod, "metadata": {**told, "annotations": judged}}
 
