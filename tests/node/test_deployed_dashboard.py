@@ -11,7 +11,7 @@ import pytest
 from api import names
 from penstock.lab.realnode.addresses import NODE_NAME
 from penstock.lab.state import Lab
-from tests.node.test_deployments import available, name_of, pods_of
+from tests.node.test_deployments import available, name_of, staying
 from tests.penstock.test_dashboard_serving import Watcher
 from tests.support.deploying import Deployer
 from tests.support.living import Kubectl
@@ -51,7 +51,7 @@ async def test_it_shows_the_cluster_to_whoever_may_forward_ports_and_to_nobody_e
     ours: Kubectl,
 ) -> None:
     available(ours, "dashboard")
-    (pod,) = pods_of(ours, "dashboard")
+    (pod,) = staying(ours, "dashboard")
     async with (
         forwarded(ours, "deployment/penstock-dashboard") as url,
         aiohttp.ClientSession() as session,

@@ -74,10 +74,19 @@ def pods_of(kubectl: Kubectl, part: str) -> list[JsonObject]:
     return items
 
 
-def name_of(pod: JsonObject) -> str:
+def staying(kubectl: Kubectl, part: str) -> list[JsonObject]:
+    """List pods but for those that leave; a roll is complete while the last old one still does."""
+    return [pod for pod in pods_of(kubectl, part) if "deletionTimestamp" not in metadata_of(pod)]
+
+
+def metadata_of(pod: JsonObject) -> JsonObject:
     metadata = pod["metadata"]
     assert isinstance(metadata, dict)
-    return str(metadata["name"])
+    return metadata
+
+
+def name_of(pod: JsonObject) -> str:
+    return str(metadata_of(pod)["name"])
 
 
 def available(kubectl: Kubectl, *parts: str) -> None:
@@ -92,7 +101,7 @@ def test_each_process_runs_from_our_image_and_can_do_no_harm(
     ours: Kubectl, deployed: Made, part: str
 ) -> None:
     available(ours, part)
-    for pod in pods_of(ours, part):
+    for pod in staying(ours, part):
         spec = pod["spec"]
         assert isinstance(spec, dict)
         assert spec["nodeName"] == NODE_NAME
@@ -162,7 +171,7 @@ def test_a_roll_of_all_processes_under_load_loses_no_call(
     lab: Lab, ours: Kubectl, open_space: str
 ) -> None:
     available(ours, *PARTS)
-    before = {name_of(pod) for part in PARTS for pod in pods_of(ours, part)}
+    before = {name_of(pod) for part in PARTS for pod in staying(ours, part)}
     assert len(before) == 2 * len(PARTS)
     with creating(lab.kubeconfig, open_space, RATE) as tally:
         ours.run("rollout", "restart", "deployment", check=True)
@@ -245,7 +254,7 @@ async def test_a_webhook_that_hangs_is_left_out_and_one_that_dies_is_started_aga
     ours: Kubectl, cluster: Cluster
 ) -> None:
     available(ours, "webhook")
-    pod = pods_of(ours, "webhook")[0]
+    pod = staying(ours, "webhook")[0]
     pids = processes_of(pod)
     assert pids
 
