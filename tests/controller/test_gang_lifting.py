@@ -109,15 +109,19 @@ async def test_a_gang_that_gets_no_turn_stays_in_line() -> None:
         assert reconciler.window.grant(OTHER, 1) == 0, "it is not its turn"
 
 
+def of_so_many(s: Scene, count: int) -> None:
+    """Have the gang be of so many pods, with a reservation for all of them."""
+    s.nodes.observe(encoded(node("n1", {"nvidia.com/gpu": "99", "pods": "99"}), 20))
+    s.gangs.observe(msgspec.json.encode(gang_of("demo-0", [f"a-{i}" for i in range(count)], 21)))
+    for i in range(1, count):
+        s.pods.observe(encoded(member("a", i), 22))
+    s.reservations.observe(msgspec.json.encode(wide(count)))
+
+
 async def test_what_is_granted_is_under_way_before_anything_is_written() -> None:
     count = LIFTS_AT_ONCE + 4
     async with ready_to_lift() as (s, api, reconciler):
-        s.nodes.observe(encoded(node("n1", {"nvidia.com/gpu": "99", "pods": "99"}), 20))
-        names = [f"a-{i}" for i in range(count)]
-        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", names, 21)))
-        for i in range(1, count):
-            s.pods.observe(encoded(member("a", i), 22))
-        s.reservations.observe(msgspec.json.encode(wide(count)))
+        of_so_many(s, count)
         seen: list[int] = []
 
         async def answer(request: web.Request) -> web.StreamResponse:
@@ -132,12 +136,7 @@ async def test_what_is_granted_is_under_way_before_anything_is_written() -> None
 async def test_lifts_that_go_on_at_a_time_are_few_however_many_gangs_there_are() -> None:
     count, gangs = LIFTS_AT_ONCE, ALL_LIFTS_AT_ONCE // LIFTS_AT_ONCE + 1
     async with ready_to_lift() as (s, api, reconciler):
-        s.nodes.observe(encoded(node("n1", {"nvidia.com/gpu": "99", "pods": "99"}), 20))
-        names = [f"a-{i}" for i in range(count)]
-        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", names, 21)))
-        for i in range(1, count):
-            s.pods.observe(encoded(member("a", i), 22))
-        s.reservations.observe(msgspec.json.encode(wide(count)))
+        of_so_many(s, count)
         under_way: list[str] = []
         most: list[int] = []
         full = asyncio.Event()
