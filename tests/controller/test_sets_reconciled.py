@@ -14,6 +14,7 @@ from controller.voicing import Tell
 from controller.workloads.caches import Caches, caches
 from controller.workloads.reconciling import TOO_LARGE, Reconciler
 from controller.workloads.settling import LONGEST
+from controller.workloads.speaking import CALM
 from controller.workloads.views import Choices
 from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
 from tests.support.chance import dice
@@ -273,7 +274,7 @@ async def test_that_a_gang_is_whole_is_told_when_no_other_set_is_being_made_any_
     assert len(scene.there(PODS)) == 2
     await scene.look("other")
     assert gang not in await scene.look()
-    scene.clock.skip(0.3)
+    scene.clock.skip(CALM)
     assert gang in await scene.look()
 
 
