@@ -1,4 +1,4 @@
-"""Writes Events one by one beside all other work: nothing waits for them, and few are enough."""
+"""Writes Events beside all other work, few at a time: nothing waits for them, few are enough."""
 
 import asyncio
 import hashlib
@@ -46,13 +46,14 @@ class Speaker:
     """Who speaks: a controller, by which of its processes, and how slowly.
 
     After each Event it rests so many times as long as that took, since what takes long is in the
-    way of others, and so many seconds at the least.
+    way of others, and so many seconds at the least. It does so with `at_once` of them side by side.
     """
 
     name: str
     instance: str
     rest: float = 8.0
     pause: float = 0.05
+    at_once: int = 1
 
 
 class Voice:
@@ -87,6 +88,11 @@ class Voice:
 
     async def run(self) -> None:
         """Write what waits, for ever."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._speaker.at_once):
+                group.create_task(self._speak())
+
+    async def _speak(self) -> None:
         while True:
             await self._news.wait()
             while self._waiting:

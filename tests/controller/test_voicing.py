@@ -1,14 +1,18 @@
-"""Events are written one after the other, each once, and hold nothing up."""
+"""Events are written a few at a time, each once, and hold nothing up."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+
+from typing_extensions import override
 
 from api.jsons import JsonObject
 from controller.voicing import Speaker, Tell, Voice
 from kube.errors import ApiError, Forbidden
 from kube.resources import PODCLIQUES
 from tests.support.manualclock import ManualClock
+
+SPEAKER = Speaker("workloads", "one")
 
 
 class Events:
@@ -28,13 +32,32 @@ class Events:
         return [body["note"] for body in self.bodies]
 
 
+class Slow(Events):
+    """Answers no write until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered = asyncio.Event()
+        self.under_way = self.most = 0
+
+    @override
+    async def write(self, body: JsonObject, namespace: str) -> None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await self.answered.wait()
+        await super().write(body, namespace)
+        self.under_way -= 1
+
+
 def told(note: str, *, warning: bool = False) -> Tell:
     return Tell(PODCLIQUES, "demo-0-a", "uid", "PodCreateSuccessful", note, warning=warning)
 
 
 @asynccontextmanager
-async def speaking(events: Events, clock: ManualClock) -> AsyncIterator[Voice]:
-    voice = Voice(events.write, clock, Speaker("workloads", "one"))
+async def speaking(
+    events: Events, clock: ManualClock, speaker: Speaker = SPEAKER
+) -> AsyncIterator[Voice]:
+    voice = Voice(events.write, clock, speaker)
     task = asyncio.create_task(voice.run())
     try:
         yield voice
@@ -97,3 +120,27 @@ async def test_a_refused_event_is_forgotten_and_the_next_one_told() -> None:
         voice.tell(told("second"), "space")
         await clock.advance(1)
     assert events.notes == ["second"]
+
+
+async def test_so_many_as_the_speaker_may_are_written_side_by_side() -> None:
+    events, clock = Slow(), ManualClock()
+    async with speaking(events, clock, Speaker("gangs", "one", at_once=3)) as voice:
+        for number in range(5):
+            voice.tell(told(f"gang {number}"), "space")
+        await clock.advance(1)
+        assert (events.under_way, events.most) == (3, 3)
+        events.answered.set()
+        await clock.advance(60)
+    assert (sorted(map(str, events.notes)), events.most) == ([f"gang {n}" for n in range(5)], 3)
+
+
+async def test_who_says_nothing_else_writes_one_after_the_other() -> None:
+    events, clock = Slow(), ManualClock()
+    async with speaking(events, clock) as voice:
+        voice.tell(told("first"), "space")
+        voice.tell(told("second"), "space")
+        await clock.advance(1)
+        assert events.under_way == 1
+        events.answered.set()
+        await clock.advance(60)
+    assert (events.notes, events.most) == (["first", "second"], 1)
