@@ -12,7 +12,6 @@ from pathlib import Path
 from api import names
 from controller import process, settings
 from controller.gangs import options, owners, patience, scan_metering
-from controller.gangs.announcing import Announcer
 from controller.gangs.caches import Caches
 from controller.gangs.capacity import CapacityReporter
 from controller.gangs.keeps.keeper import Keeper
@@ -69,7 +68,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
     reconciler.count(around.metrics, around.record)
     around.metrics.queues.show({"plaingang": plain.queue, "reservation": keeper.queue})
     scans = scan_metering.Meters(around.metrics.registry)
-    reconciler.announcer.timeout = told.gang_timeout
+    reconciler.give_time(told.gang_timeout)
     capacity = CapacityReporter(client, around.clock, around.settings.namespace, fenced)
     capacity.follow(caches.nodes, sources.bindings)
     async with asyncio.TaskGroup() as group:
@@ -87,7 +86,7 @@ async def work(told: Told, around: process.Surroundings) -> None:
             group.create_task(rotator.run())
             group.create_task(rotator.follow(rng))
         group.create_task(capacity.run())
-        group.create_task(_policy(told, around, fenced, reconciler.announcer, scans))
+        group.create_task(_policy(told, around, fenced, reconciler, scans))
         if not features.sets:
             aside = StandingAside(client, around.clock, caches, Aside(features), fenced)
             group.create_task(aside.run())
@@ -103,7 +102,7 @@ async def _policy(
     told: Told,
     around: process.Surroundings,
     fenced: Callable[[], int | None],
-    announcer: Announcer,
+    reconciler: Reconciler,
     scans: scan_metering.Meters,
 ) -> None:
     """Keep the policy, and hold what is there against it."""
@@ -112,10 +111,11 @@ async def _policy(
     sets = around.settings.features.sets and not told.companion
     scanner = Scanner(around.client, namespace, fenced, sets=sets)
     scanner.meter = scans
-    keeper = PolicyKeeper(around.client, namespace, fenced, announcer.voice, scanner.wake)
+    voice = reconciler.announcer.voice
+    keeper = PolicyKeeper(around.client, namespace, fenced, voice, scanner.wake)
 
     def go_by(policy: Policy) -> None:
-        announcer.timeout = patience.of_policy(policy, told.gang_timeout)
+        reconciler.give_time(patience.of_policy(policy, told.gang_timeout))
 
     keeper.goes_by = go_by
     async with asyncio.TaskGroup() as group:

@@ -34,6 +34,7 @@ class Wanted:
     priority_class: str = ""
     closeness: Closeness = Closeness()
     whereabouts: Whereabouts = field(default_factory=Whereabouts)
+    timeout: str = ""
 
     def body(self) -> JsonObject:
         """Write it new. Nobody owns it: it goes when its pods have gone."""
@@ -73,6 +74,7 @@ class Wanted:
             names.TOPOLOGY_NAME_ANNOTATION: self.closeness.topology or None,
             names.SPREAD_ANNOTATION: self.whereabouts.spread or None,
             names.PREFERRED_ZONE: self.whereabouts.zone or None,
+            names.GANG_TIMEOUT: self.timeout or None,
         }
 
     def _spec(self) -> JsonObject:

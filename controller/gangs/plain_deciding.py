@@ -194,8 +194,9 @@ def _wanted(view: PlainView, members: list[Pod]) -> Wanted:
     if isinstance(asked, str):
         asked = closeness_of(view.there) if view.there else Closeness()
     return Wanted(
-        view.key, tuple(slots), wishes.minimum, wishes.priority_class, asked, wishes.whereabouts
-    )
+        view.key, tuple(slots), wishes.minimum, wishes.priority_class, asked, wishes.whereabouts,
+        wishes.timeout,
+    )  # fmt: skip
 
 
 def _closeness(view: PlainView, wishes: Wishes) -> Closeness | str:

@@ -40,6 +40,7 @@ class Wishes:
     level: str
     disagreements: tuple[str, ...]
     whereabouts: Whereabouts = Whereabouts()
+    timeout: str = ""
 
 
 def gang_of(pod: Pod) -> Key | None:
@@ -92,23 +93,33 @@ def whereabouts(pod: Pod) -> Whereabouts:
     )
 
 
+def timeout(pod: Pod) -> str:
+    """Read for how long a pod says its gang may wait; what could be no duration says nothing."""
+    meta = pod.metadata
+    text = meta.annotations.get(names.GANG_TIMEOUT, "") or meta.labels.get(names.GANG_TIMEOUT, "")
+    return text if len(text) <= _LONGEST_VALUE else ""
+
+
 def wishes(pods: Sequence[Pod], slots: Mapping[str, int]) -> Wishes:
     """Take what the pods say together; there is at least one, and the oldest comes first.
 
     Of several minima the largest counts, so that no pod starts with fewer than it asks for. Of
-    where they best were, the first pod counts that says it, by slots. In everything else the oldest
-    pod is followed, so that a newer one never moves a gang that runs.
+    where they best were, and for how long they may wait, the first pod counts that says it, by
+    slots. In everything else the oldest pod is followed, so that a newer one never moves a gang
+    that runs.
     """
     oldest = pods[0]
     by_slot = sorted(pods, key=lambda pod: slots[pod.metadata.name])
     spreads = [said.spread for said in map(whereabouts, by_slot) if said.spread]
     zones = [said.zone for said in map(whereabouts, by_slot) if said.zone]
+    timeouts = [said for said in map(timeout, by_slot) if said]
     disagreements = (
         _differ("the minimum", "the largest", [str(minimum_of(pod)) for pod in pods]),
         _differ("the priority class", "the oldest pod's", [_priority(pod) for pod in pods]),
         _differ("the topology", "the oldest pod's", ["/".join(_closeness(pod)) for pod in pods]),
         _differ("where they keep apart", _FIRST, spreads),
         _differ("the zone", _FIRST, zones),
+        _differ("the gang timeout", _FIRST, timeouts),
     )
     topology, level = _closeness(oldest)
     return Wishes(
@@ -118,6 +129,7 @@ def wishes(pods: Sequence[Pod], slots: Mapping[str, int]) -> Wishes:
         level,
         tuple(each for each in disagreements if each),
         Whereabouts(next(iter(spreads), ""), next(iter(zones), "")),
+        next(iter(timeouts), ""),
     )
 
 

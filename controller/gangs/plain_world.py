@@ -135,6 +135,7 @@ def _says_the_same(change: Change[Pod]) -> bool:
         old.metadata.uid == new.metadata.uid
         and old.metadata.labels == new.metadata.labels
         and plain_pods.whereabouts(old) == plain_pods.whereabouts(new)
+        and plain_pods.timeout(old) == plain_pods.timeout(new)
         and old.gates == new.gates
         and plain_pods.lives(old) == plain_pods.lives(new)
     )

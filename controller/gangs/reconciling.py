@@ -116,6 +116,16 @@ class Reconciler:
             self.placer.meters = tracing
         metrics.queues.show({"podgang": self.queue})
 
+    def give_time(self, timeout: timedelta) -> None:
+        """Have gangs that say nothing of it wait for so long at the most, from now on."""
+        if timeout == self.announcer.timeout:
+            return
+        self.announcer.timeout = timeout
+        # One that is at rest would else hear of it only when something happens to it.
+        gangs, _ = self.world.known()
+        for key in list(gangs):
+            self.queue.add(key)
+
     def _depths(self) -> tuple[int, int]:
         return len(self.queue), self.placer.depth()
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import msgspec
 from aiohttp import web
@@ -13,6 +14,7 @@ from api.streams import Condition, Owner, Pod
 from controller.gangs.reconciling import ALL_LIFTS_AT_ONCE, LIFTS_AT_ONCE, Reconciler
 from controller.gangs.releasing import AT_LEAST
 from kube.client import Client
+from kube.objects import Key
 from tests.controller.test_gang_moving import booked, see
 from tests.support import fakeapi
 from tests.support.clusters import node, pod
@@ -208,3 +210,24 @@ async def test_pods_of_a_gang_that_is_rolled_back_go_whatever_became_of_them_mea
         (seen,) = api.seen
         assert seen.method == "DELETE"
         assert msgspec.json.decode(seen.body)["preconditions"].keys() == {"uid"}
+
+
+async def test_gangs_at_rest_are_looked_at_when_they_are_given_another_time_to_wait() -> None:
+    async with scene() as (s, _, client):
+        reconciler = made(s, client)
+        s.gangs.observe(msgspec.json.encode(gang_of("demo-0", ["a-0"], 21)))
+        looks: list[Key] = []
+
+        async def look(key: Key) -> None:
+            looks.append(key)
+
+        working = asyncio.create_task(reconciler.queue.run(look, 1))
+        await asyncio.sleep(0.05)
+        looks.clear()
+        reconciler.give_time(timedelta(minutes=10))
+        await asyncio.sleep(0.05)
+        assert (looks, reconciler.announcer.timeout) == ([KEY], timedelta(minutes=10))
+        reconciler.give_time(timedelta(minutes=10))
+        await asyncio.sleep(0.05)
+        assert looks == [KEY], "nothing has changed"
+        working.cancel()

@@ -1,11 +1,13 @@
 """Where a plain gang would best be: what its pods say of levels, apartness and zones."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from api import names
 from api.jsons import Json
+from controller.gangs.patience import timeout_of
 from controller.gangs.plain_bodies import Closeness
 from controller.gangs.plain_deciding import (
     Amend,
@@ -31,6 +33,7 @@ ROOMS = ledger({0: "n0", 1: "n1", 2: "n2"})
 WHOLE = gang_of("abc")
 
 SPREAD, ZONE = names.SPREAD_ANNOTATION, names.PREFERRED_ZONE
+WAITS = names.GANG_TIMEOUT
 
 
 def told(step: PlainStep) -> dict[str, Json]:
@@ -69,6 +72,26 @@ def test_a_zone_may_be_a_label_and_what_is_too_long_says_nothing() -> None:
     assert told(decide(seen(*pods))) == {ZONE: "z1"}
 
 
+def test_for_how_long_a_gang_may_wait_is_said_by_its_pods_too() -> None:
+    index = {n: {names.JOB_INDEX_LABEL: str(n)} for n in range(3)}
+    view = seen(
+        plain("a", labels=index[2], annotations={WAITS: "5m"}, born=1),
+        plain("b", labels={**index[1], WAITS: "10m"}, born=2),
+        plain("c", labels=index[0], annotations={WAITS: "x" * 64}, born=3),
+    )
+    step = decide(view)
+    assert told(step) == {WAITS: "10m"}
+    view = after(view, step)
+    assert view.there is not None
+    assert timeout_of(view.there, None) == timedelta(minutes=10)
+    said = decide(view)
+    assert isinstance(said, Confirm)
+    assert said.message == (
+        "its pods disagree about the gang timeout (10m, 5m): that of the first slot that says it "
+        "counts"
+    )
+
+
 def test_a_gang_that_no_longer_says_where_it_would_best_be_does_not_go_on_saying_it() -> None:
     view = seen(plain("a", annotations={SPREAD: "rack"}))
     view = after(view, decide(view))
@@ -78,7 +101,8 @@ def test_a_gang_that_no_longer_says_where_it_would_best_be_does_not_go_on_saying
     patched = step.wanted.patch(step.gang)["metadata"]
     assert isinstance(patched, dict)
     assert patched["annotations"] == {
-        names.SLOTS_ANNOTATION: "0", names.TOPOLOGY_NAME_ANNOTATION: None, SPREAD: None, ZONE: None
+        names.SLOTS_ANNOTATION: "0", names.TOPOLOGY_NAME_ANNOTATION: None, SPREAD: None, ZONE: None,
+        names.GANG_TIMEOUT: None,
     }  # fmt: skip
 
 
