@@ -27,7 +27,9 @@ from tests.chaos.proxy import OF_WATCHES, Trouble
 from tests.chaos.results import Done
 from tests.chaos.stage import Stage
 
-SOON: Final = 4.0  # seconds; so long is a write waited for that an act is to meet
+# Seconds until people give cause for a write that an act is to meet. Without a leader none comes.
+SOON: Final = 4.0
+OFTEN: Final = 5
 DEPOSED: Final = 15.0  # seconds; longer than a lease
 AT_ONCE: Final = Deletion(grace_seconds=0)
 _NODE: Final = re.compile(rb'"(node-\d+)"')
@@ -54,13 +56,17 @@ class Scene:
     async def on_write(
         self, component: str, kinds: tuple[str, ...], act: Act, *, early: bool
     ) -> bool:
-        """Act on some write that comes soon; whether one came."""
+        """Act on some write that comes soon, to the act's end; whether one came."""
         kind = self.chance.choice(kinds)
         count = self.chance.randint(1, 12 if kind == "write" else 4)
         ambush = Ambush(component, KINDS[kind], count, act, early)
-        with self.stage.meddler.ambush(ambush) as sprung, suppress(TimeoutError):
-            await asyncio.wait_for(sprung.wait(), SOON)
-            return True
+        with self.stage.meddler.ambush(ambush):
+            for _ in range(OFTEN):
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(ambush.met.wait(), SOON)
+                    await ambush.sprung.wait()
+                    return True
+                await self.people.lose()
         return False
 
     async def pause(self, least: float, most: float) -> None:
@@ -152,15 +158,19 @@ async def pause_leader(scene: Scene) -> None:
 async def late_write(scene: Scene) -> None:
     """Stop a leader, and have one of its writes arrive only when another leads."""
 
+    held: list[Actor] = []
+
     async def hold(actor: Actor, _body: bytes) -> None:
         actor.signal(signal.SIGSTOP)
+        held.append(actor)
         scene.done[Done.LATE] += await _until_another_leads(scene, actor)
 
-    met = await scene.on_write("gangs", ("lift", "reserve", "begin"), hold, early=True)
-    if met:
+    try:
+        await scene.on_write("gangs", ("lift", "reserve", "begin"), hold, early=True)
         await scene.pause(0.2, 1.0)
-    for actor in scene.stage.actors.of("gangs"):
-        actor.signal(signal.SIGCONT)
+    finally:
+        for actor in held:
+            actor.signal(signal.SIGCONT)
 
 
 async def _until_another_leads(scene: Scene, actor: Actor) -> bool:

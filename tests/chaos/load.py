@@ -154,7 +154,7 @@ class People:
             await self._patch(PODCLIQUESETS, name, replicas)
 
     async def _something(self) -> None:
-        doings = [self.make, self._scale, self._resize, self._delete, self._again, self._lose]
+        doings = [self.make, self._scale, self._resize, self._delete, self._again, self.lose]
         await self.chance.choice(doings)()
 
     async def _make(self, drawn: Drawn) -> None:
@@ -221,7 +221,7 @@ class People:
             return True
         return True
 
-    async def _lose(self) -> None:
+    async def lose(self) -> None:
         """Delete a pod, as an eviction would."""
         found: list[msgspec.Raw] = []
 

@@ -52,7 +52,10 @@ class Ambush:
     count: int
     act: Act
     early: bool
+    met: asyncio.Event = field(default_factory=asyncio.Event)
+    """The write has come."""
     sprung: asyncio.Event = field(default_factory=asyncio.Event)
+    """The act is over."""
 
     def meets(self, actor: Actor, head: Head, *, early: bool) -> bool:
         """Count a request; whether it is the one."""
@@ -88,11 +91,11 @@ class Meddler:
         self._weathers: list[_Weather] = []
 
     @contextmanager
-    def ambush(self, ambush: Ambush) -> Iterator[asyncio.Event]:
+    def ambush(self, ambush: Ambush) -> Iterator[Ambush]:
         """Lie in wait for as long as the context lasts."""
         self._ambushes.append(ambush)
         try:
-            yield ambush.sprung
+            yield ambush
         finally:
             self._ambushes.remove(ambush)
 
@@ -121,6 +124,7 @@ class Meddler:
     async def _spring(self, actor: Actor, head: Head, body: bytes, *, early: bool) -> None:
         for each in list(self._ambushes):
             if each.meets(actor, head, early=early):
+                each.met.set()
                 try:
                     await each.act(actor, body)
                 finally:

@@ -74,7 +74,7 @@ async def test_an_ambush_acts_once_on_the_nth_write_of_its_component() -> None:
 
     meddler, other = Meddler(), _Actor()
     other.component = "workloads"
-    with meddler.ambush(Ambush("gangs", KINDS["lift"], 2, act, early=True)) as sprung:
+    with meddler.ambush(Ambush("gangs", KINDS["lift"], 2, act, early=True)) as lain:
         for actor, head, body in (
             (_Actor(), LIFT, b"1"),
             (_Actor(), TELL, b"tell"),
@@ -84,7 +84,7 @@ async def test_an_ambush_acts_once_on_the_nth_write_of_its_component() -> None:
         ):
             await meddler.before(actor, head, body)  # type: ignore[arg-type]
             await meddler.after(actor, head)  # type: ignore[arg-type]
-    assert (acted, sprung.is_set()) == ([b"2"], True)
+    assert (acted, lain.met.is_set(), lain.sprung.is_set()) == ([b"2"], True, True)
 
 
 async def test_weather_counts_what_it_made_of_requests_and_others_may_begin_meanwhile() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.mutations import EXPECTED
+from tests.chaos.results import Done
 from tests.chaos.running import Script, run
 from tests.chaos.stage import staged
 from tests.support.installed import Installed
@@ -13,10 +14,16 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(420)]
 
 
 @pytest.mark.parametrize(
-    ("seed", "fault"), [(11, "late-write"), pytest.param(12, "kill-gangs", marks=pytest.mark.long)]
+    ("seed", "fault", "done"),
+    [
+        (11, "late-write", Done.LATE),
+        pytest.param(12, "kill-gangs", Done.KILL_GANGS, marks=pytest.mark.long),
+        pytest.param(13, "lose-node", Done.NODE, marks=pytest.mark.long),
+        pytest.param(14, "pause-leader", Done.PAUSED, marks=pytest.mark.long),
+    ],
 )
 async def test_a_short_run_leaves_nothing_to_find(
-    seed: int, fault: str, installed: Installed, tmp_path: Path
+    seed: int, fault: str, done: Done, installed: Installed, tmp_path: Path
 ) -> None:
     async with staged(installed.lab, installed.installation, tmp_path) as stage:
         result = await run(stage, Script(seed, (fault,), sets=2, acts=2, folder=tmp_path))
@@ -24,6 +31,8 @@ async def test_a_short_run_leaves_nothing_to_find(
         wrong = [each for each in result.findings if each.rule != "converged"]
         assert (result.trouble, wrong) == ("", [])
         assert result.figures["lifts"] > 0
+        # A fault that does not come about leaves nothing to find either.
+        assert result.done.get(str(done), 0) > 0
 
 
 @pytest.mark.long
