@@ -28,6 +28,7 @@ from tests.bench.gangs_loads import (
     BINDING,
     BINDINGS,
     Load,
+    make_by_hand,
     make_native,
     make_plain,
     make_sets,
@@ -113,6 +114,7 @@ async def at(qps: int, options: argparse.Namespace) -> list[Row]:
     plain = {f"{count} plain pods": single(count)} if "plain" in options.part else {}
     async with hall(qps, options.nodes) as there:
         floor = await runs("floor", there.site(), loads | plain, make_plain)
+        by_hand = await runs("by hand", there.site(), loads, make_by_hand)
         await with_penstock(there)
         beside = await runs("beside", there.site(), plain, make_plain)
         ours = await runs("sets", there.site(reserves=True), loads, make_sets)
@@ -122,7 +124,7 @@ async def at(qps: int, options: argparse.Namespace) -> list[Row]:
             native = await runs("native", there.site(), loads, make_native)
     rows = []
     for what, load in loads.items():
-        found = Found(load, floor[what], ours[what], native.get(what))
+        found = Found(load, floor[what], by_hand[what], ours[what], native.get(what))
         rows += found.rows(f"QPS {qps}: {what}", qps)
     slower = Budget(1.1, of_ratio=True)
     for what, run in beside.items():
@@ -168,10 +170,11 @@ def loads_of(options: argparse.Namespace) -> dict[str, Load]:
 
 @dataclass(frozen=True)
 class Found:
-    """The same pods by themselves, as gangs of ours, and as native ones if these were asked for."""
+    """The same pods by themselves, let go by hand, as gangs of ours, and maybe as native ones."""
 
     load: Load
     floor: Run
+    by_hand: Run
     ours: Run
     native: Run | None
 
@@ -185,15 +188,17 @@ class Found:
         else:
             budget = Budget(round(floor.seconds * 1.2 + 0.5, 2))
         yield Row(f"{what}, all bound", ours.seconds, "s", floor.seconds, budget)
+        yield Row(f"{what}, let go by hand", self.by_hand.seconds, "s", floor.seconds)
         if native is not None:
             yield Row(f"{what}, native gangs", native.seconds, "s", floor.seconds)
             ahead = Budget(1.0, of_ratio=True)
             yield Row(f"{what}, beside native", ours.seconds, "s", native.seconds, ahead)
         if self.load.gangs > 1:
             for name, share in (("p50", 0.5), ("p99", 0.99)):
-                yield Row(
-                    f"{what}, {name} of gangs", ours.gang(share), "s", floor.gang(share)
-                )  # fmt: skip
+                least = floor.gang(share)
+                yield Row(f"{what}, {name} of gangs", ours.gang(share), "s", least)
+                if native is not None:
+                    yield Row(f"{what}, {name} of gangs, native", native.gang(share), "s", least)
                 yield Row(f"{what}, {name} of decisions", ours.decision(share), "s")
         else:
             soon = Budget(DECIDED_SECONDS)
@@ -212,12 +217,16 @@ class Found:
             yield Row(f"{what}, other writes a gang, native", other, "writes")
 
     def _costs(self, what: str) -> Iterator[Row]:
-        if not self.load.racked:
-            return
-        for name, used in sorted(self.ours.cpu.items()):
-            yield Row(f"{what}, CPU of {name}", used, "s", self.floor.cpu.get(name))
-        for name, mib in sorted(self.ours.memory.items()):
-            yield Row(f"{what}, memory of {name}", mib, "MiB", self.floor.memory.get(name))
+        for whose, run in (("", self.ours), (", native", self.native)):
+            if run is None:
+                continue
+            cpu, floor = run.cpu, self.floor
+            spent = sum(floor.cpu.values())
+            yield Row(f"{what}, CPU of all{whose}", sum(cpu.values()), "s", spent)
+            for name, used in sorted(cpu.items()):
+                yield Row(f"{what}, CPU of {name}{whose}", used, "s", floor.cpu.get(name))
+            for name, mib in sorted(run.memory.items()):
+                yield Row(f"{what}, memory of {name}{whose}", mib, "MiB", floor.memory.get(name))
 
 
 async def measure(options: argparse.Namespace) -> list[Row]:

@@ -1,17 +1,22 @@
-"""The same pods in three ways: by themselves, as native gangs, and as sets for Penstock."""
+"""The same pods: by themselves, let go by hand, as native gangs, and as sets for Penstock."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
+from api.streams import Node
 from controller import pace
 from kube.client import Client
-from kube.resources import PODCLIQUESETS, PODS, Resource
+from kube.resources import NODES, PODCLIQUESETS, PODS, Resource
 
 LABEL: Final = "bench.example/gang"
+GATE: Final = "bench.example/hold"
+NODE_GPUS: Final = 8
+LEVELS: Final = (names.ZONE_KEY, names.BLOCK_KEY, names.RACK_KEY)
 NETWORK: Final = "bench"
 RACK_PODS: Final = (*(8,) * 7, 4, 4)  # GPUs of nine pods, 64 together
 AT_ONCE: Final = 32
@@ -67,6 +72,36 @@ async def make_plain(client: Client, load: Load, space: str) -> None:
     await _create(client, PODS, _pods(load, {}), space)
 
 
+async def make_by_hand(client: Client, load: Load, space: str) -> None:
+    """Make the pods behind a gate, and let each gang go by hand once all of its pods are made.
+
+    That is all that gates and pins cost, without anybody who watches, decides or keeps a ledger.
+    """
+    racks = await _racks(client)
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def within(request: Awaitable[object]) -> None:
+        async with room:
+            await request
+
+    async def gang(number: int, bodies: list[JsonObject]) -> None:
+        places = _places(load, racks, number)
+        called = [f"{load.names()[number]}-{pod}" for pod in range(len(bodies))]
+        created = (client.create(PODS, _gated(body), space) for body in bodies)
+        await asyncio.gather(*map(within, created))
+        lifts = (
+            client.json_patch(PODS, name, _lift(node), space)
+            for name, node in zip(called, places, strict=True)
+        )
+        await asyncio.gather(*map(within, lifts))
+
+    every = list(_pods(load, {}))
+    size = len(load.gpus)
+    async with asyncio.TaskGroup() as group:
+        for number in range(load.gangs):
+            group.create_task(gang(number, every[number * size : (number + 1) * size]))
+
+
 async def make_native(client: Client, load: Load, space: str) -> None:
     """Make the pods as kube-scheduler's own gangs."""
     groups = [_pod_group(name, load) for name in load.names()]
@@ -93,6 +128,47 @@ async def _create(
     requests = [partial(make, body) for body in bodies]
     for error in await pace.all_of(requests, AT_ONCE):
         raise error
+
+
+async def _racks(client: Client) -> list[list[str]]:
+    """Name the nodes, rack by rack."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for node in (await client.list_pages(NODES, Node)).items:
+        labels = node.metadata.labels
+        rack = tuple(labels[key] for key in LEVELS)
+        found.setdefault(rack, []).append(node.metadata.name)
+    return [sorted(nodes) for _, nodes in sorted(found.items())]
+
+
+def _places(load: Load, racks: list[list[str]], number: int) -> list[str]:
+    """Name a node for each pod of a gang: those of a rack, or as they come."""
+    nodes = racks[number] if load.racked else [node for rack in racks for node in rack]
+    places: list[str] = []
+    taken, left = 0, NODE_GPUS
+    for gpus in load.gpus:
+        if left < gpus:
+            taken, left = taken + 1, NODE_GPUS
+        places.append(nodes[taken])
+        left -= gpus
+    return places
+
+
+def _gated(body: JsonObject) -> JsonObject:
+    spec = body["spec"]
+    assert isinstance(spec, dict)
+    return {**body, "spec": {**spec, "schedulingGates": [{"name": GATE}]}}
+
+
+def _lift(node: str) -> list[JsonObject]:
+    only: JsonObject = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms: JsonObject = {"nodeSelectorTerms": [{"matchFields": [only]}]}
+    pin: JsonObject = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    gate = "/spec/schedulingGates/0"
+    return [
+        {"op": "test", "path": f"{gate}/name", "value": GATE},
+        {"op": "add", "path": "/spec/affinity", "value": pin},
+        {"op": "remove", "path": gate},
+    ]
 
 
 def _spec(gpus: int) -> JsonObject:

@@ -197,7 +197,7 @@ class Site:
 
 IDLE: Final = {
     "", "leases", "events", "nodes", "namespaces", "serviceaccounts", "configmaps", "secrets",
-    "subjectaccessreviews", "tokenreviews", "endpoints", "endpointslices", "selfsubjectreviews",
+    "subjectaccessreviews", "tokenreviews", "selfsubjectreviews",
 }  # fmt: skip
 
 

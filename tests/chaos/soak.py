@@ -50,6 +50,7 @@ AT_ONCE: Final = 32
 SAMPLE_SECONDS: Final = 15.0
 PARTLY_SECONDS: Final = 60.0
 PATIENCE: Final = 1800.0
+FLAT: Final = 1.2  # times as much in the end as when the churn began
 OURS: Final = ("gangs", "workloads", "webhook-0", "webhook-1")
 
 
@@ -164,6 +165,12 @@ class Memory:
                 if used:
                     self.samples.setdefault(name, []).append(used)
 
+    def begin(self) -> dict[str, float]:
+        """Begin anew; gives the most that each process has taken until now."""
+        peaks = {name: max(taken) for name, taken in self.samples.items() if taken}
+        self.samples.clear()
+        return peaks
+
     async def follow(self, soak: Soak) -> None:
         while True:
             await asyncio.to_thread(self.take)
@@ -229,8 +236,7 @@ async def measure(options: argparse.Namespace) -> list[Row]:
         try:
             filled = await soak.fill(options.sets)
             first = list(watcher.lives.values())
-            for samples in memory.samples.values():
-                samples.clear()  # flat means: from when all is there
+            peaks = memory.begin()  # flat means: from when all is there
             await asyncio.to_thread(memory.take)
             await soak.churn(options.minutes * 60, options.rate)
             await soak.bound()
@@ -252,7 +258,9 @@ async def measure(options: argparse.Namespace) -> list[Row]:
             Budget(PARTLY_SECONDS)),
         Row("objects not as they should be in the end", len(wrong), "", None, Budget(0)),
         Row("processes of ours that were started again", ended, "", None, Budget(0)),
-        *_memories(memory),
+        Row("gangs whose decision nobody saw", sum(not each.decided for each in (*first, *later)),
+            "", None, Budget(0)),
+        *_memories(memory, peaks),
     ]  # fmt: skip
 
 
@@ -265,6 +273,7 @@ def _pids(lab: Lab, made: Installation) -> dict[str, int]:
 def _latencies(what: str, lives: Sequence[Life], *, judged: bool = False) -> list[Row]:
     parts = {
         "last pod made to decided": [life.decided - life.made for life in lives if life.decided],
+        "asked to decided": [life.decided - life.asked for life in lives if life.decided],
         "asked to all bound": [life.bound - life.asked for life in lives if life.bound],
     }
     rows = []
@@ -280,13 +289,17 @@ def _latencies(what: str, lives: Sequence[Life], *, judged: bool = False) -> lis
     return rows
 
 
-def _memories(memory: Memory) -> list[Row]:
+def _memories(memory: Memory, peaks: Mapping[str, float]) -> list[Row]:
     rows = []
     for name, samples in sorted(memory.samples.items()):
-        budget = Budget(500.0) if name == "gangs" else None
-        rows.append(Row(f"memory of {name}, most", max(samples), "MiB", None, budget))
+        most = Budget(500.0) if name == "gangs" else None
+        flat = Budget(FLAT, of_ratio=True) if name == "gangs" else None
+        if name in peaks:
+            rows.append(Row(f"memory of {name}, most until all were bound", peaks[name], "MiB",
+                            None, most))  # fmt: skip
+        rows.append(Row(f"memory of {name}, most in the churn", max(samples), "MiB", None, most))
         if name in OURS:
-            rows.append(Row(f"memory of {name}, last", samples[-1], "MiB", samples[0]))
+            rows.append(Row(f"memory of {name}, last", samples[-1], "MiB", samples[0], flat))
     return rows
 
 
