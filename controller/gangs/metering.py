@@ -27,7 +27,12 @@ _INSTANTS: Final = (0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _WAITS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 _SCORES: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 # What a rollback is put down to, told by what is said of it.
-_CAUSES: Final = (("its gang timeout", "timeout"), ("there is no other", "no_other_place"))
+_CAUSES: Final = (
+    ("its gang timeout", "timeout"),
+    ("there is no other", "no_other_place"),
+    ("its base gang was rolled back", "base_rolled_back"),
+    ("other gates are on its pods", "foreign_gates"),
+)
 
 
 @dataclass(frozen=True)

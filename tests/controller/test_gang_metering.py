@@ -8,6 +8,7 @@ from api.podgang import PodGangStatus
 from api.reservation import State
 from api.streams import Custom, Meta
 from controller.exposing import Metrics
+from controller.gangs import lacking
 from controller.gangs.metering import Known, Meters, stage
 from controller.gangs.views import Reservation
 from controller.podgang import Gang
@@ -84,6 +85,9 @@ def test_a_gang_on_its_way_to_its_nodes_is_timed() -> None:
     [
         ("2 of its pods lost their place and there is no other", "no_other_place"),
         ("a-0 was not bound: 0/3 nodes are available", "not_bound"),
+        ("none of its pods was bound within 60 s, its gang timeout", "timeout"),
+        ("its base gang was rolled back", "base_rolled_back"),
+        (lacking.gates(()), "foreign_gates"),
     ],
 )
 def test_rollbacks_are_counted_by_cause_and_what_they_wasted(message: str, cause: str) -> None:
