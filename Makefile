@@ -16,12 +16,14 @@ NODES ?= 10000
 SETS ?= 1000
 # A file of tests/cluster that is called test_chart_… is among them without a line here.
 CHART_TESTS := $(sort $(wildcard tests/cluster/test_chart_*.py)) tests/cluster/test_proving.py tests/cluster/test_companion.py
+# Of what befalls gangs, what takes too long for every change.
+GANG_TESTS := $(patsubst %,tests/cluster/test_%.py,backoff chaos feature_gates hot_swap node_loss oversubscribed plain_succession reasons release strangers user_reservations watching)
 # Further arguments for pytest: make test-fast ARGS="-k lease -x"
 ARGS ?=
 # Hundreds of processes start in the tests; each would compile what it imports if it may not keep that.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-chart test-node test-browser sbom rolls chaos soak demo demo-down story walk
+.PHONY: help setup lock crds schema vectors binaries lint style types test pytest test-fast test-long test-chart test-gangs test-node test-browser sbom rolls chaos soak demo demo-down story walk
 
 help: ## Show what can be made
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -87,6 +89,10 @@ test-long: $(STAMP) binaries ## Run the tests that take too long for every chang
 # What the chart does in a lab: two processes, each with labs of its own, since they wait more than they work.
 test-chart: $(STAMP) binaries ## Install, upgrade, roll back and remove the chart in labs (about 5 minutes)
 	@$(BIN)/python -m pytest $(CHART_TESTS) -m "cluster and long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --timeout=900 --durations=10 $(ARGS)
+
+# Like test-chart.
+test-gangs: $(STAMP) binaries ## Lose nodes and leaders, steal room, drain, release and switch off under gangs in labs (about 10 minutes)
+	@$(BIN)/python -m pytest $(GANG_TESTS) -m "cluster and long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --timeout=900 --durations=10 $(ARGS)
 
 # Nothing is built, and pytest says why all is skipped, where no real node can be had.
 test-node: $(STAMP) ## Run the tests that need a real kubelet and real containers (Linux, root)

@@ -5,18 +5,20 @@ import asyncio
 import pytest
 
 from api import names
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from api.reservation import State
 from api.streams import Pod
 from controller.gangs.views import Reservation
 from kube.errors import NotFound
-from kube.resources import PODS
+from kube.resources import NODES, PODS
 from penstock.tree import SetSeen
 from tests.support import hallnodes
 from tests.support.hallnodes import ROW, ROWS, domains, name_of, near, placed_set, role
 from tests.support.living import Cluster, Kubectl, engine_set
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.usefixtures("hall")]
+
+BEHAVIOUR = "lab.penstock.dev/behaviour"
 
 
 def homes(seen: SetSeen) -> dict[str, str]:
@@ -154,3 +156,47 @@ async def bound_pod(cluster: Cluster, name: str) -> Pod:
         return pod if pod.spec.node_name else None
 
     return await cluster.until(attempt, f"{name} bound")
+
+
+async def test_pods_of_nodes_that_fail_together_are_placed_anew_while_the_rest_runs_on(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """The nodes stay, and are NotReady: kube-controller-manager evicts whom they had."""
+    await cluster.label_nodes("failing-test", count=5)
+    body = engine_set("failing", pods=3, gpus=8, selector="failing-test")
+    impatient: JsonObject = {
+        "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute",
+        "tolerationSeconds": 1,
+    }  # fmt: skip
+    pod_spec_of(body)["tolerations"] = [impatient]
+    kubectl.apply(body)
+    before = await cluster.running("failing")
+    *failed, stays = sorted(homes(before))
+    try:
+        await asyncio.gather(*(silence(cluster, node) for node in failed))
+        after = await moved(cluster, "failing", *failed)
+    finally:
+        await asyncio.gather(*(silence(cluster, node, off=True) for node in failed))
+    assert homes(after)[stays] == homes(before)[stays]
+    kept = await booked(cluster)
+    assert {slot.node for _, slot, _ in kept.slots()} == homes(after).keys()
+    assert (kept.spec.repairs, kept.spec.attempt) == (0, 0)
+
+
+def pod_spec_of(body: JsonObject) -> JsonObject:
+    """The pod spec of a set's only clique."""
+    spec = as_object(as_object(body["spec"])["template"])
+    cliques = spec["cliques"]
+    assert isinstance(cliques, list)
+    return as_object(as_object(as_object(cliques[0])["spec"])["podSpec"])
+
+
+def as_object(found: Json) -> JsonObject:
+    assert isinstance(found, dict)
+    return found
+
+
+async def silence(cluster: Cluster, node: str, *, off: bool = False) -> None:
+    """Have a node report no more that it is ready, or again."""
+    patch: JsonObject = {"metadata": {"annotations": {BEHAVIOUR: None if off else "not-ready"}}}
+    await cluster.client.merge_patch(NODES, node, patch)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,10 +69,27 @@ def test_who_may_not_lift_gates_is_told_so_and_lifts_nothing(
     assert f"would lift {estate.namespace}/" in seen.stdout, "it waits as before"
 
 
-async def test_every_namespace_can_be_released_at_once(
+async def test_every_namespace_can_be_released_at_once_and_is_left_alone_from_then_on(
     cluster: Cluster, kubectl: Kubectl, installed: Installed
 ) -> None:
-    kubectl.apply(engine_set("all", pods=1, gpus=1, selector="example.com/no-such-node"))
-    await cluster.pods("all", 1)
+    await cluster.label_nodes("release-all-test", count=1)
+    kubectl.apply(engine_set("all", pods=2, gpus=8, selector="release-all-test"))
+    await cluster.gang("all-0", reason=names.REASON_NEVER_FITS)
     shown = release(installed.lab.kubeconfig, "--all")
-    assert f"would lift {cluster.namespace}/all-0: 1 pod: " in shown.stdout
+    assert f"would lift {cluster.namespace}/all-0: 2 pods: " in shown.stdout
+    before = await cluster.pods("all", 2)
+    assert [pod.gates for pod in before] == [(names.GATE,)] * 2
+
+    done = release(installed.lab.kubeconfig, "--all", "--yes")
+    assert done.returncode == exits.OK, done.stderr
+    assert f"lifted {cluster.namespace}/all-0: 2 pods" in done.stdout
+
+    async def bound(count: int) -> list[Pod] | None:
+        pods = await cluster.pods("all", 2)
+        return pods if sum(bool(pod.spec.node_name) for pod in pods) == count else None
+
+    await cluster.until(partial(bound, 1), "as many bound as have room")
+    await cluster.label_nodes("release-all-test", count=2)
+    pods = await cluster.until(partial(bound, 2), "the other one bound too")
+    assert {pod.metadata.uid for pod in pods} == {pod.metadata.uid for pod in before}
+    assert all(freeing.is_free(pod) and not pod.gates for pod in pods)
