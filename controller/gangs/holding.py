@@ -1,8 +1,9 @@
 """Keeps foreign pods off room that waits: nominates gated pods for the nodes of their slots.
 
 kube-scheduler leaves room for a nominated pod, gated or not, to pods of no higher priority. That
-costs a write a pod, so only those are nominated that wait for others to start, and only once they
-have waited for a moment. A nomination without a slot would keep room for nobody, and is taken back.
+costs a write a pod, so only those are nominated that wait for others to start, or for their turn to
+be let go while pods of others look for room too, and only once they have waited for a moment. A
+nomination without a slot would keep room for nobody, and is taken back.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from api.reservation import State
 from api.streams import Pod
 from controller import pace
 from controller.gangs import startup
-from controller.gangs.views import GangView
+from controller.gangs.views import GangView, pinned_node
 from kube.cache import Cache
 from kube.client import Client
 from kube.clock import Clock
@@ -36,8 +37,17 @@ class Hold:
     node: str
 
 
-def changes(view: GangView) -> list[Hold]:
-    """List the pods whose nomination is not what it should be."""
+def is_rival(pod: Pod) -> bool:
+    """Tell whether kube-scheduler may give the pod any room that it sees, if it is of no gang."""
+    open_ = not (pod.spec.node_name or pod.gates or pod.finished or pinned_node(pod))
+    return open_ and pod.metadata.deletion_timestamp is None
+
+
+def changes(view: GangView, *, rivals: bool = False) -> list[Hold]:
+    """List the pods whose nomination is not what it should be.
+
+    With `rivals`, room is kept for those too who could be let go at once, and await their turn.
+    """
     begun = view.reservation is not None and view.reservation.state in (State.LIFTING, State.BOUND)
     slots = view.nodes_by_slot() if begun else {}
     unmet = startup.unmet(view) if slots else {}
@@ -45,7 +55,7 @@ def changes(view: GangView) -> list[Hold]:
     for member in view.members:
         if not member.gated:
             continue
-        waits = member.slot in slots and startup.is_held(member, unmet)
+        waits = member.slot in slots and (rivals or startup.is_held(member, unmet))
         node = slots[member.slot] if waits and slots[member.slot] not in view.lost else ""
         now = member.pod.status.nominated_node_name
         # One that has a slot and is about to be lifted may keep what it has.
@@ -75,10 +85,10 @@ class Holder:
         self._fenced = fenced
         self._since: dict[Key, float] = {}
 
-    async def hold(self, view: GangView) -> None:
+    async def hold(self, view: GangView, *, rivals: bool = False) -> None:
         """Write what is due; raises the first refusal, after all others."""
         key, now = view.gang.key, self._clock.monotonic()
-        wanted = changes(view)
+        wanted = changes(view, rivals=rivals)
         if not wanted:
             self.forget(key)
             return

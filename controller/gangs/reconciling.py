@@ -35,7 +35,7 @@ from controller.gangs.deciding import (
 )
 from controller.gangs.evicting import Evictor
 from controller.gangs.forecasting import Forecaster
-from controller.gangs.holding import Holder
+from controller.gangs.holding import Holder, is_rival
 from controller.gangs.metering import Known, Meters
 from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
@@ -81,6 +81,7 @@ class Reconciler:
         instance: str = "",
     ) -> None:
         self.queue: Workqueue[Key] = Workqueue(clock)
+        self._rivals: set[str] = set()  # who else may be given what they see free, by UID
         self._client = client
         self._clock = clock
         self._pods, self._gangs = caches.pods, caches.gangs
@@ -203,6 +204,12 @@ class Reconciler:
         await self._herald.tell(view)
         await self._holder.hold(view)
 
+    async def _hold_for_their_turn(self, key: Key) -> None:
+        """Keep the room of those whose turn to be let go has not come from others who want it."""
+        view = self.world.view(key) if self._rivals else None  # without who was let go just now
+        if view is not None:
+            await self._holder.hold(view, rivals=True)
+
     def _forget(self, key: Key) -> None:
         """Let go of all that is remembered of a gang that is gone."""
         self._rests.forget(key)
@@ -236,6 +243,8 @@ class Reconciler:
 
     def _on_pod(self, change: Change[Pod]) -> None:
         pod = change.old if isinstance(change, Deleted) else change.new
+        rival = not isinstance(change, Deleted) and is_rival(pod) and not self.world.is_member(pod)
+        (self._rivals.add if rival else self._rivals.discard)(pod.metadata.uid)
         bound = bool(pod.spec.node_name)
         # One that was refused may wait for long, and need not keep others from being tried.
         if bound or pod.finished or isinstance(change, Deleted) or watching.refused(pod):
@@ -253,6 +262,7 @@ class Reconciler:
                 return self.placer.ask(view, step)
             case Lift(lifts):
                 await self._lift(view, lifts)
+                await self._hold_for_their_turn(view.gang.key)
             case Evict(members):
                 await self._evictor.evict(view, members)
             case Expire(reservation):

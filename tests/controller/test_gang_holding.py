@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
 from api.reservation import State
 from api.streams import Pod
-from controller.gangs.holding import LASTS_SECONDS, Holder, changes
+from controller.gangs.holding import LASTS_SECONDS, Holder, changes, is_rival
 from controller.gangs.views import GangView, Reservation
 from kube.access import Credentials
 from kube.cache import Cache
@@ -18,10 +18,14 @@ from kube.resources import PODS
 from kube.tokens import FixedHeader
 from tests.support import fakeapi
 from tests.support.chance import dice
+from tests.support.clusters import pod
 from tests.support.fakeapi import FakeApi
 from tests.support.manualclock import LeapingClock
 from tests.support.sets import gang, member, pod_clique, reservation, view
 
+_ONLY: Json = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
+_TERMS: Json = {"nodeSelectorTerms": [{"matchFields": [_ONLY]}]}
+PINNED: Json = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _TERMS}}
 GANG = gang({"first": (1, 1), "then": (2, 2)})
 CLIQUES = [pod_clique("first", 1), pod_clique("then", 2, "first")]
 SLOTS = {("first", 0): "n0", ("then", 0): "n1", ("then", 1): "n2"}
@@ -61,6 +65,35 @@ def test_a_nomination_follows_its_slot() -> None:
 def test_on_a_node_that_is_lost_nothing_is_held() -> None:
     pods = [nominated(WAITING[0], "n1"), nominated(WAITING[1], "n2")]
     assert told(seen(*pods, lost=frozenset({"n1"}))) == [("then-0", "")]
+
+
+def test_who_awaits_its_turn_is_nominated_where_others_look_for_room_and_stays_so() -> None:
+    both = gang({"first": (1, 1), "other": (2, 2)})
+    slots = {("first", 0): "n0", ("other", 0): "n1", ("other", 1): "n2"}
+    booked = reservation(slots, State.LIFTING)
+    due = [member("other", 0), member("other", 1)]
+    seen_so = view(both, [FIRST, *due], booked)
+    assert changes(seen_so) == []
+    holds = changes(seen_so, rivals=True)
+    assert [(each.pod.metadata.name, each.node) for each in holds] == [
+        ("other-0", "n1"), ("other-1", "n2"),
+    ]  # fmt: skip
+    assert changes(view(both, [FIRST, *(nominated(p, "n1") for p in due)], booked)) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "rival"),
+    [
+        (pod("p"), True),
+        (pod("p", spec={"nodeName": "n1"}), False),
+        (pod("p", spec={"schedulingGates": [{"name": "example.com/hold"}]}), False),
+        (pod("p", status={"phase": "Succeeded"}), False),
+        (pod("p", metadata={"deletionTimestamp": "2020-01-01T00:00:00Z"}), False),
+        (pod("p", spec={"affinity": PINNED}), False),
+    ],
+)
+def test_a_rival_is_who_may_be_given_what_it_sees_free(found: Pod, *, rival: bool) -> None:
+    assert is_rival(found) is rival
 
 
 @pytest.mark.parametrize("state", [State.HELD, State.ROLLED_BACK])

@@ -11,6 +11,7 @@ from aiohttp import web
 from api.jsons import Json, JsonObject
 from api.reservation import State
 from api.streams import Condition, Owner, Pod
+from controller.gangs.holding import LASTS_SECONDS
 from controller.gangs.reconciling import ALL_LIFTS_AT_ONCE, LIFTS_AT_ONCE, Reconciler
 from controller.gangs.releasing import AT_LEAST
 from kube.client import Client
@@ -35,8 +36,8 @@ async def ready_to_lift() -> AsyncIterator[tuple[Scene, FakeApi, Reconciler]]:
         yield s, api, reconciler
 
 
-def made(s: Scene, client: Client) -> Reconciler:
-    return Reconciler(client, LeapingClock(), s.caches, lambda: 1)
+def made(s: Scene, client: Client, clock: LeapingClock | None = None) -> Reconciler:
+    return Reconciler(client, clock or LeapingClock(), s.caches, lambda: 1)
 
 
 def refused(of: Pod) -> Pod:
@@ -231,3 +232,25 @@ async def test_gangs_at_rest_are_looked_at_when_they_are_given_another_time_to_w
         await asyncio.sleep(0.05)
         assert looks == [KEY], "nothing has changed"
         working.cancel()
+
+
+async def test_while_others_look_for_room_the_room_of_who_awaits_its_turn_is_kept() -> None:
+    clock = LeapingClock()
+    async with scene() as (s, api, client):
+        reconciler = made(s, client, clock)
+        see(s, member("a", 0), booked("n1", "1", State.LIFTING, 4))
+        for number in range(AT_LEAST):
+            reconciler.window.lifted(f"pod-{number}")
+        for _ in range(2):
+            await reconciler.reconcile(KEY)
+            clock.skip(LASTS_SECONDS)
+        assert api.seen == [], "nobody else wants it"
+        s.pods.observe(encoded(pod("rival"), 31))
+        await reconciler.reconcile(KEY)
+        assert api.seen == [], "its turn may come in a moment"
+        clock.skip(LASTS_SECONDS)
+        api.answers.append(fakeapi.json(bare("Pod", "a-0", 32)))
+        await reconciler.reconcile(KEY)
+        (write,) = api.seen
+        assert write.path.endswith("/pods/a-0/status")
+        assert msgspec.json.decode(write.body)["status"] == {"nominatedNodeName": "n1"}
