@@ -10,7 +10,7 @@ from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from controller.workloads import naming
 from controller.workloads.expansion import expand
-from controller.workloads.stepping import Change, Create, Remove
+from controller.workloads.stepping import Change, Create, Remove, Say
 from controller.workloads.views import SetView, Trouble
 from kube.resources import PODGANGS
 from tests.support.gangs_made import body_of, by_hand, done, initialized, planned, settled
@@ -246,6 +246,11 @@ def test_a_clique_scaled_to_nothing_holds_up_nobody() -> None:
 
 
 def test_a_gang_is_initialized_once_all_its_pods_are_made_and_stays_so() -> None:
+    made = view_of(spec())
+    made = done(made, planned(made))
+    news = [step for step in planned(made) if isinstance(step, Say)]
+    assert news
+    assert not any(each.acts_on for each in news), "others see so themselves"
     view = settled(view_of(spec()))
     assert initialized(view, "demo-0") == ("True", "PodGangPodsCreated", "")
     assert planned(replace(view, pods={**view.pods, "demo-0-engine-0-leader": ()})) == []
@@ -268,7 +273,11 @@ def test_why_pods_could_not_be_made_is_said_once() -> None:
     assert initialized(short, "demo-0") == ("False", "PodGangPodsCreationPending", message)
     assert initialized(short, "demo-0-engine-0") == ("True", "PodGangPodsCreated", "")
     assert planned(short) == []
-    whole = settled(replace(short, pods=view.pods, troubles=()))
+    whole = replace(short, pods=view.pods, troubles=())
+    (said,) = planned(whole)
+    assert isinstance(said, Say)
+    assert said.acts_on, "what is said otherwise is put right while other sets are at work too"
+    whole = settled(whole)
     assert initialized(whole, "demo-0") == ("True", "PodGangPodsCreated", "")
 
 

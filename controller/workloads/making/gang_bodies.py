@@ -273,18 +273,18 @@ def _initialized(view: SetView, gang: WantedGang, there: Gang, now: datetime) ->
         return
     wanted, made, leaving = _counts(view, gang)
     quota = withdrawing.told(view, gang)
+    before = condition_of(there.status.conditions, names.INITIALIZED)
     if made == wanted or (quota and withdrawing.is_enough(view, gang)):
         message = f"{made} of {wanted} pods are made: {quota}" if made < wanted else ""
         said = _saying(there, "True", names.PODS_CREATED, message, now)
-        # Of a gang that has all of its pods, others see so themselves.
-        yield replace(said, acts_on=bool(message))
+        # Of a gang that has all of its pods, others see so themselves, unless it says otherwise.
+        yield replace(said, acts_on=bool(message) or before is not None)
         return
     ours = {clique.name for clique in gang.cliques}
     why = quota or next((t.description for t in view.troubles if _concerns(t.name, ours)), "")
     if why or leaving:
         reason = why or f"pods that are ending still have {leaving} of their names"
         message = f"{made} of {wanted} pods are made: {reason}"
-        before = condition_of(there.status.conditions, names.INITIALIZED)
         if before is None or (before.status, before.message) != ("False", message):
             kind = names.QUOTA_EXCEEDED if quota else names.PODS_PENDING
             yield _saying(there, "False", kind, message, now)
