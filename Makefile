@@ -91,7 +91,7 @@ test-chart: $(STAMP) binaries ## Install, upgrade, roll back and remove the char
 	@$(BIN)/python -m pytest $(CHART_TESTS) -m "cluster and long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --timeout=900 --durations=10 $(ARGS)
 
 # Like test-chart.
-test-gangs: $(STAMP) binaries ## Lose nodes and leaders, steal room, drain, release and switch off under gangs in labs (about 10 minutes)
+test-gangs: $(STAMP) binaries ## Lose nodes and leaders, steal room, drain, release and switch off under gangs in labs (about 7 minutes)
 	@$(BIN)/python -m pytest $(GANG_TESTS) -m "cluster and long" --numprocesses=2 --dist=loadfile --no-loadscope-reorder --timeout=900 --durations=10 $(ARGS)
 
 # Nothing is built, and pytest says why all is skipped, where no real node can be had.
