@@ -13,7 +13,7 @@ from typing import Final
 from kube.objects import Key
 
 # Seconds, all of them.
-CALM: Final = 1.0  # without any work, and it is calm
+CALM: Final = 0.25  # without any work, and it is calm
 _QUIET: Final = 1.0  # between words about one set that is being made
 # Those who have waited so long are let speak, so many in each time that could have been calm.
 _LATE: Final = 10.0
