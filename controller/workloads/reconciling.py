@@ -25,6 +25,7 @@ from controller.workloads.speaking import CALM, Speaking
 from controller.workloads.stepping import Again, Create, Remove, Say, Step
 from controller.workloads.story import statuses, telling
 from controller.workloads.story import troubles as troubles_of
+from controller.workloads.updates import updating
 from controller.workloads.views import Choices, Trouble
 from kube import logs
 from kube.client import Client
@@ -134,15 +135,18 @@ class Reconciler:
             await self._leave_alone(key, view.metadata, view.status, trouble)
             return
         # What the API server refuses is told of at once.
-        loses = partial(statuses.loses_minimum, view)
+        pressing = partial(statuses.is_pressing, view)
         if self._speaking.is_let(key):
             self._settling.stood(key)
-        silent = self._speaking.waits(key, begun, loses) and key not in self._refused
+        silent = self._speaking.waits(key, begun, pressing) and key not in self._refused
         if self._speaking.holds:
             self.queue.add_after(_LISTEN, CALM)
         steps = planning.plan(view, self._clock.now(), silent=silent)
         self._rests.looked(key, begun)
-        taken = await self._work(key, steps, silent=silent, moving=statuses.is_moving(view))
+        # What is said while pods move is soon untrue, but of an update nothing else tells.
+        moving = statuses.is_moving(view)
+        news = updating.is_to_be_told(view)
+        taken = await self._work(key, steps, silent=silent, moving=moving, news=news)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
 
@@ -165,9 +169,18 @@ class Reconciler:
         await self._work(key, found, silent=False)
 
     async def _work(
-        self, key: Key, steps: list[Step], *, silent: bool, moving: bool = False
+        self,
+        key: Key,
+        steps: list[Step],
+        *,
+        silent: bool,
+        moving: bool = False,
+        news: bool = False,
     ) -> list[Step]:
-        """Take the steps that are due, and give those that were taken; `moving` pods are work."""
+        """Take the steps that are due, and give those that were taken; `moving` pods are work.
+
+        Words that hold `news` do not wait until the work is done.
+        """
         before, now = self._refused.get(key, {}), self._clock.monotonic()
         todo: list[Step] = []
         kept: dict[Ident, _Refusal] = {}
@@ -184,7 +197,7 @@ class Reconciler:
             self._settling.keep(key, {ident(step) for step in steps})
         begun = self._clock.monotonic()
         busy = moving or any(isinstance(step, Create | Remove) for step in todo)
-        if not silent and not self._speaking.may(key, begun, busy=busy):
+        if not silent and not self._speaking.may(key, begun, busy=busy and not news):
             todo = [step for step in todo if not _is_word(step)]
         with self._speaking.working(key, busy=busy):
             refused = await self._take(key, todo)

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import msgspec
 import pytest
@@ -11,91 +10,18 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from controller.voicing import Tell
-from controller.workloads.caches import Caches, caches
-from controller.workloads.reconciling import TOO_LARGE, Reconciler
+from controller.workloads.reconciling import TOO_LARGE
 from controller.workloads.settling import LONGEST
 from controller.workloads.speaking import CALM
-from controller.workloads.views import Choices
-from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES, Resource
-from tests.support.chance import dice
-from tests.support.manualclock import LeapingClock
-from tests.support.patchapi import PatchApi, patching
-from tests.support.sets import clique, set_spec
-
-KEY = ("default", "demo")
-STATUS = f"PATCH {PODCLIQUESETS.path(*KEY)}/status"
-
-
-@dataclass
-class Scene:
-    """A reconciler whose caches know what it made itself, and no more."""
-
-    api: PatchApi
-    clock: LeapingClock
-    known: Caches
-    reconciler: Reconciler
-    leads: bool = True
-
-    def apply(self, pods: int = 2, name: str = "demo", **spec: Json) -> None:
-        """Store a set, whether or not admission would let it through."""
-        whole = set_spec(clique("a", pods)).model_dump(
-            mode="json", by_alias=True, exclude_none=True
-        )
-        body: JsonObject = {
-            "metadata": {"name": name, "namespace": "default", "uid": name, "generation": 1},
-            "spec": {**whole, **spec},
-        }
-        self.api.put(PODCLIQUESETS.path("default", name), body)
-        self.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
-
-    def edit(self, **spec: Json) -> None:
-        """Somebody changes the set."""
-        path = PODCLIQUESETS.path(*KEY)
-        body = copy.deepcopy(self.api.objects[path])
-        meta, told = body["metadata"], body["spec"]
-        assert isinstance(meta, dict)
-        assert isinstance(told, dict)
-        meta["generation"] = 2
-        told.update(spec)
-        self.api.put(path, body)
-        self.known.observe(PODCLIQUESETS, msgspec.json.encode(body))
-
-    async def look(self, name: str = "demo") -> list[str]:
-        """Look at the set once; give what was written or tried meanwhile."""
-        tried: list[str] = []
-        self.api.before = tried.append
-        await self.reconciler.reconcile(("default", name))
-        return tried
-
-    def status(self, field: str) -> list[JsonObject]:
-        """What was written into this list of the set's status."""
-        told = self.told()[field]
-        assert isinstance(told, list)
-        return [each for each in told if isinstance(each, dict)]
-
-    def take_statuses(self) -> None:
-        """Store what is said of the set, from now on."""
-        path = PODCLIQUESETS.path(*KEY)
-        self.api.put(f"{path}/status", copy.deepcopy(self.api.objects[path]))
-
-    def told(self) -> JsonObject:
-        status = self.api.objects[f"{PODCLIQUESETS.path(*KEY)}/status"]["status"]
-        assert isinstance(status, dict)
-        return status
-
-    def there(self, kind: Resource) -> list[str]:
-        start = f"{kind.path('default')}/"
-        return [path for path in self.api.objects if path.startswith(start)]
+from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES
+from tests.support.sets import clique
+from tests.support.setscenes import KEY, STATUS, Scene, reconciling
 
 
 @pytest.fixture
 async def scene() -> AsyncIterator[Scene]:
-    async with patching() as (api, client, clock):
-        known = caches(client, dice())
-        made: list[Scene] = []
-        reconciler = Reconciler(client, clock, known, lambda: made[0].leads, Choices(), "one")
-        made.append(Scene(api, clock, known, reconciler))
-        yield made[0]
+    async with reconciling() as made:
+        yield made
 
 
 async def test_each_look_makes_what_has_its_owner_and_the_last_writes_nothing(
@@ -243,9 +169,6 @@ async def test_while_a_set_is_being_made_its_statuses_wait_the_longer_the_longer
     assert [w for w in tried if f"/{PODCLIQUES.plural}/" in w]
 
 
-STATUS = f"PATCH {PODCLIQUESETS.path(*KEY)}/status"
-
-
 async def test_a_set_is_spoken_of_when_no_other_is_being_made_any_more(scene: Scene) -> None:
     scene.apply()
     await scene.look()
@@ -260,6 +183,25 @@ async def test_a_set_is_spoken_of_when_no_other_is_being_made_any_more(scene: Sc
     await scene.look()  # that its gang is whole was told only now, and its own status says so too
     scene.clock.skip(LONGEST)
     assert STATUS in await scene.look()
+
+
+async def test_that_templates_were_changed_is_told_though_others_are_being_made(
+    scene: Scene,
+) -> None:
+    scene.apply()
+    await scene.look()
+    await scene.look()
+    scene.apply(name="other")
+    await scene.look("other")
+    assert STATUS not in await scene.look()
+    two: JsonObject = {"containers": [{"name": "main", "image": "registry.example/two"}]}
+    written = clique("a", 2, podSpec=two)
+    scene.edit(template={"cliques": [written]}, updateStrategy={"type": "OnDelete"})
+    scene.take_statuses()
+    assert STATUS in await scene.look()
+    progress = scene.told()["updateProgress"]
+    assert isinstance(progress, dict)
+    assert progress["updateStartedAt"]
 
 
 async def test_that_a_gang_is_whole_is_told_when_no_other_set_is_being_made_any_more(

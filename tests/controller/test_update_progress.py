@@ -2,9 +2,12 @@
 
 from datetime import datetime, timedelta
 
+import pytest
+
 from api.jsons import JsonObject
 from api.objects import timestamp
 from api.podcliqueset import SetUpdate
+from controller.workloads.updates import updating
 from tests.controller.test_updating import GROUP, spec_of
 from tests.support.fleets import Fleet, of_clique
 from tests.support.sets import clique
@@ -33,7 +36,7 @@ def said(fleet: Fleet) -> tuple[str, str] | None:
     return words[:2] if words else None
 
 
-def updating(*, replicas: int = 2) -> Fleet:
+def update_begun(*, replicas: int = 2) -> Fleet:
     """A set whose update has begun."""
     fleet = Fleet.running(spec_of(*PARTS, replicas=replicas, groups=(GROUP,)))
     fleet.edit(spec_of(*PARTS, replicas=replicas, groups=(GROUP,), image="two"))
@@ -57,7 +60,7 @@ def test_before_any_update_there_is_nothing_to_say() -> None:
 
 
 def test_the_replica_whose_turn_it_is_is_named_with_since_when() -> None:
-    fleet = updating()
+    fleet = update_begun()
     began = timestamp(fleet.now)
     fleet.look()
     fleet.now += timedelta(seconds=9)
@@ -72,7 +75,7 @@ def test_the_replica_whose_turn_it_is_is_named_with_since_when() -> None:
 
 
 def test_counts_grow_until_the_end_is_told() -> None:
-    fleet = updating()
+    fleet = update_begun()
     on(fleet, 3)
     assert counts(fleet) == (1, 2, 1, 2)
     fleet.settle()
@@ -83,7 +86,7 @@ def test_counts_grow_until_the_end_is_told() -> None:
 
 
 def test_cliques_and_groups_say_what_is_replaced_now_and_what_was() -> None:
-    fleet = updating(replicas=1)
+    fleet = update_begun(replicas=1)
     on(fleet)
     fleet.look()
     fleet.now += timedelta(seconds=3)
@@ -104,7 +107,7 @@ def test_cliques_and_groups_say_what_is_replaced_now_and_what_was() -> None:
 
 
 def test_at_its_end_every_clique_and_group_says_so_and_what_it_follows() -> None:
-    fleet = updating()
+    fleet = update_begun()
     fleet.settle()
     generation = fleet.rollout().generation_hash
     for group in fleet.view.groups.values():
@@ -120,7 +123,7 @@ def test_at_its_end_every_clique_and_group_says_so_and_what_it_follows() -> None
 
 
 def test_a_second_change_begins_the_bookkeeping_anew() -> None:
-    fleet = updating()
+    fleet = update_begun()
     on(fleet, 3)
     first = progress_of(fleet).update_started_at
     fleet.now += timedelta(minutes=1)
@@ -175,7 +178,7 @@ def test_each_pod_that_gets_ready_is_progress() -> None:
 
 
 def test_without_a_deadline_no_update_is_ever_late() -> None:
-    fleet = updating()
+    fleet = update_begun()
     fleet.look()
     fleet.now += timedelta(days=30)
     assert said(fleet) == ("True", "UpdateInProgress")
@@ -201,3 +204,27 @@ def test_nobody_waits_for_an_update_by_hand() -> None:
     fleet.settle()
     assert fleet.rollout().progressing is None
     assert progress_of(fleet).update_ended_at == progress_of(fleet).update_started_at
+
+
+@pytest.mark.parametrize("kind", ["OnDelete", "RollingRecreate"])
+def test_an_update_of_a_set_that_nothing_was_said_of_yet_is_told(kind: str) -> None:
+    """People may change a set before its first status, which waits while others are being made."""
+    fleet = Fleet(spec_of(clique("decode", 3), type=kind), silent=True)
+    fleet.settle()
+    fleet.edit(spec_of(clique("decode", 3), image="two", type=kind))
+    assert updating.is_to_be_told(fleet.view)
+    fleet.silent = False
+    fleet.step()
+    assert progress_of(fleet).update_started_at
+    assert not updating.is_to_be_told(fleet.view)
+    fleet.settle()
+    assert progress_of(fleet).update_ended_at
+
+
+def test_what_changes_no_template_need_not_be_told_at_once() -> None:
+    fleet = Fleet.running(spec_of(clique("decode", 3)))
+    assert not updating.is_to_be_told(fleet.view)
+    fleet.edit(spec_of(clique("decode", 3), replicas=2))
+    assert not updating.is_to_be_told(fleet.view)
+    fleet.edit(spec_of(clique("decode", 3), replicas=2, image="two"))
+    assert updating.is_to_be_told(fleet.view)

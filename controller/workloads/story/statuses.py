@@ -50,6 +50,11 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
     return _Speaker(view, wanted, now).said()
 
 
+def is_pressing(view: SetView) -> bool:
+    """Tell whether what there is to say must not wait: it would be too late, or never be known."""
+    return loses_minimum(view) or updating.is_to_be_told(view)
+
+
 def loses_minimum(view: SetView) -> bool:
     """Tell whether a clique lacks its minimum and still says that it has it.
 
@@ -209,8 +214,11 @@ def _pressing(before: Status, status: Status) -> bool:
     last = status.last_operation
     if last is not None and last.state is OperationState.SUCCEEDED and _gangs_run(status):
         return True
-    if before.observed_generation and before.observed_generation != status.observed_generation:
+    seen, sees = before.observed_generation or 0, status.observed_generation or 0
+    if sees != seen and max(seen, sees) > 1:
         return True  # what somebody asked for since it was made is there
+    if isinstance(status, PodCliqueSetStatus) and _update_begins(before, status):
+        return True
     if {error.code for error in before.last_errors} != {error.code for error in status.last_errors}:
         return True
     breach = names.MIN_AVAILABLE_BREACHED
@@ -222,6 +230,11 @@ def _pressing(before: Status, status: Status) -> bool:
         != (condition_of(status.conditions, kind) is None)
         for kind in _URGENT
     )
+
+
+def _update_begins(before: Status, status: PodCliqueSetStatus) -> bool:
+    known = before.current_generation_hash if isinstance(before, PodCliqueSetStatus) else ""
+    return status.update_progress is not None and known != status.current_generation_hash
 
 
 def _gangs_run(status: Status) -> bool:

@@ -83,13 +83,28 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
         yield Again(decided.again)
 
 
+def is_to_be_told(view: SetView) -> bool:
+    """Tell whether the status does not know yet of templates that people have changed.
+
+    Nothing else shows that there was an update once its last old pod is gone, and that may be soon.
+    """
+    told = view.status
+    if view.metadata.generation <= max(1, told.observed_generation or 0):
+        return False
+    return told.current_generation_hash != adopting.versions(view).generation
+
+
 def _course(view: SetView, wanted: Wanted, found: tuple[Replica, ...]) -> Course:
     """Tell whether an update is under way, and where."""
     strategy = view.spec.update_strategy
     by_hand = strategy is not None and strategy.type is UpdateType.ON_DELETE
     paused = strategy is not None and bool(strategy.paused)
     before, progress = view.status.current_generation_hash, view.status.update_progress
-    changed = before not in ("", wanted.generation_hash)
+    # Whoever changes a set so soon that no status has told of the templates it was made with.
+    early = not before and progress is None and view.metadata.generation > 1
+    changed = before not in ("", wanted.generation_hash) or (
+        early and any(replica.behind for replica in found)
+    )
     lacking = any(not clique.given for replica in found for clique in replica.cliques)
     unfinished = progress is not None and progress.update_ended_at is None
     # Old pods that OnDelete has left stay until the next change; such an update ends as it begins.
