@@ -259,7 +259,7 @@ def _committed(view: GangView, reservation: Reservation, now: datetime) -> Step:
 def _started(view: GangView, now: datetime) -> Step:
     """Go on with a gang that has started, of which nothing can be lifted now."""
     if lacking.gathers(view, now):
-        return Wait(names.REASON_WAITING_FOR_PODS, lacking.short(view))
+        return Wait(names.REASON_WAITING_FOR_PODS, lacking.to_come(view))
     until = _rests_until(view)
     if until is None or until <= now:
         return _again(view, now) or _by_others(view) or settled(view)
@@ -283,7 +283,7 @@ def _lifted(view: GangView, reservation: Reservation, now: datetime, *, waiting:
     """Go on where nothing can be lifted now, though some may be `waiting` for their turn."""
     place = _again(view, now)
     if place is not None and lacking.gathers(view, now):
-        return Wait(names.REASON_WAITING_FOR_PODS, lacking.short(view))
+        return Wait(names.REASON_WAITING_FOR_PODS, lacking.to_come(view))
     if waiting:
         return place or settled(view)
     if place is not None and place.minimum:

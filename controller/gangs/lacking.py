@@ -52,13 +52,27 @@ def homeless(
     return tuple(minimum), tuple(extras)
 
 
+def to_come(view: GangView) -> str:
+    """Say which pods are to be made yet, or anew as their nodes are gone; "" if there are none."""
+    doomed = _doomed(view)
+    return short(view) or (f"{doomed} bound pods have nodes that are gone" if doomed else "")
+
+
 def together_at(view: GangView) -> datetime | None:
     """Say until when those that lost their place wait for others that are to come."""
-    if not short(view):
+    if not to_come(view):
         return None
     minimum, _ = homeless(view)
     born = [at for m in minimum if (at := m.pod.metadata.creation_timestamp) is not None]
-    return min(born) + TOGETHER if born else None
+    if not born:
+        return None
+    # Pods of nodes that are gone are deleted one by one: the newest tells that this goes on.
+    return (max(born) if _doomed(view) else min(born)) + TOGETHER
+
+
+def _doomed(view: GangView) -> int:
+    """Count the bound pods that Kubernetes deletes once it is sure that their nodes stay away."""
+    return sum(m.bound and m.slot in view.stranded for m in view.members)
 
 
 def gathers(view: GangView, now: datetime) -> bool:

@@ -77,8 +77,8 @@ class GangView:
     `base_started` is true for a gang that waits for no other; `base_down` says of one that does
     that what it waited for was rolled back, and has not begun anew. `lost` names reserved nodes
     that do not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by
-    the names that the gang has for them. `stranded` are the slots of lifted members whose node is
-    gone.
+    the names that the gang has for them. `stranded` are the slots of lifted and of bound members
+    whose node is gone.
     """
 
     gang: Gang

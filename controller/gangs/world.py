@@ -221,18 +221,20 @@ class World:
         )
 
     def _stranded(self, view: GangView) -> frozenset[SlotKey]:
-        """Name the slots of lifted pods that are tied to a node which is gone.
+        """Name the slots of pods that are tied to a node which is gone, or are bound to it.
 
-        So it is for them, if they were refused already and it takes no pods by what it says itself.
+        So it is for lifted ones, if they were refused already and it takes no pods by what it says.
         """
         return frozenset(
             member.slot
-            for member in view.unbound()
-            if (node := pinned_node(member.pod))
+            for member in view.members
+            if not member.gated
+            and (node := member.pod.spec.node_name or pinned_node(member.pod))
             and (
                 self.nodes.get("", node) is None
                 or (
-                    watching.refused(member.pod)
+                    not member.bound
+                    and watching.refused(member.pod)
                     and self._refuses(node, self._constraints(member.pod))
                 )
             )

@@ -72,6 +72,21 @@ def test_who_lost_its_place_waits_a_moment_for_others_that_are_made_anew(state: 
     assert slots_of(step.minimum) == [("a", 1)]
 
 
+def test_who_lost_its_place_waits_for_pods_whose_nodes_are_gone() -> None:
+    """They are deleted one by one, and the place of one alone may have no room for the others."""
+    kept = reservation(THREE, State.BOUND)
+    later = NOW + timedelta(seconds=3)
+    pods = [born(member("a", 0), later), born(member("a", 1)), bound(2)]
+    one = replace(seen(pods, kept, "n0", "n1"), stranded=frozenset({("a", 2)}))
+    said = Wait(names.REASON_WAITING_FOR_PODS, "1 bound pods have nodes that are gone")
+    assert next_step(one, later) == said
+    assert next_deadline(one, later) == later + lacking.TOGETHER
+    step = next_step(one, later + lacking.TOGETHER)
+    assert isinstance(step, Place), "it does not wait for ever"
+    back = next_step(replace(one, stranded=frozenset()), later)
+    assert isinstance(back, Place), "nor when the node is there again"
+
+
 def test_a_clock_that_is_far_behind_keeps_nobody_waiting() -> None:
     kept = reservation(THREE, State.BOUND)
     one = seen([bound(0), born(member("a", 1), NOW + timedelta(hours=1))], kept, "n1", "n2")
@@ -136,6 +151,17 @@ async def test_a_refused_pod_whose_node_takes_nobody_any_more_is_not_waited_for(
         assert look(s).stranded == {("a", 0)}
         s.pods.observe(encoded(pinned("a-0", owned_by("a")), 8))
         assert look(s).stranded == frozenset(), "nobody has tried it yet"
+
+
+async def test_a_bound_pod_whose_node_is_gone_is_known_to_be_lost() -> None:
+    async with scene() as (s, _, _):
+        there = member("a", 0, gated=False, node="n1")
+        see(s, there, booked("n1", "1", State.BOUND, 4))
+        assert look(s).stranded == frozenset()
+        s.nodes.observe(encoded(node("n1", ready=False), 7))
+        assert look(s).stranded == frozenset(), "its containers may go on"
+        s.pods.observe(encoded(member("a", 0, gated=False, node="gone"), 8))
+        assert look(s).stranded == {("a", 0)}
 
 
 async def test_a_successor_goes_elsewhere_where_kube_scheduler_gave_its_room_to_another() -> None:
