@@ -16,9 +16,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from api import names
 from api.jsons import JsonObject
 from kube.errors import ApiError
-from tests.chaos import audit_final, results
+from tests.chaos import audit_final, audit_log, results
 from tests.chaos.audit_final import MARK_FAULT, MARK_HEALED
 from tests.chaos.audit_rules import Finding
 from tests.chaos.checker import check
@@ -35,6 +36,7 @@ MUTATED_SECONDS: Final = 2.0
 LOG_LATE_SECONDS: Final = 0.3
 MANY: Final = "many"
 TWICE: Final = 0.3  # of all runs have two faults at once
+_LEASE: Final = ("leases", names.NAMESPACE, names.GANGS_LEASE)
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ async def _through(stage: Stage, courses: Sequence[_Course]) -> None:
     async with AsyncExitStack() as stack:
         for space in spaces:
             await stack.enter_async_context(stage.space(space))
+        await _leader_told(log, offset)
         begun = time.perf_counter()
         scenes = [_scene(stage, each) for each in courses]
         async with asyncio.TaskGroup() as group:
@@ -212,6 +215,16 @@ async def _at_rest(stage: Stage, spaces: Collection[str]) -> bool:
     except ApiError:
         return False
     return not [*audit_final.settled(state, 0.0), *audit_final.complete(state, 0.0)]
+
+
+async def _leader_told(log: Path, offset: int) -> None:
+    """Wait until the log says who leads: whoever does not could not be told from who does."""
+    async with asyncio.timeout(SETTLE_SECONDS):
+        while True:
+            written = audit_log.read(await asyncio.to_thread(_tail, log, offset)).writes
+            if any(write.key == _LEASE for write in written):
+                return
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 def _tail(log: Path, offset: int) -> list[bytes]:
