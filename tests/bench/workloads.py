@@ -38,8 +38,9 @@ from tests.bench.harness import Budget, Row, report
 from tests.bench.workloads_looking import looks
 from tests.support.living import connect, engine_set, namespace
 
-# In the order in which they can be made.
-MADE: Final = (SERVICES, PODGANGS, PODCLIQUES, PODS)
+# In the order in which they can be made. Services wait until pods have nodes, which none gets here.
+MADE: Final = (PODGANGS, PODCLIQUES, PODS)
+ALL: Final = (SERVICES, *MADE)
 COUNTED: Final = {kind.plural for kind in (*NEEDED, *OPTIONAL)}
 READS: Final = {"GET", "LIST", "WATCH"}
 AT_ONCE: Final = 32  # more does not make the bare client faster
@@ -131,16 +132,19 @@ class Site:
                     return now
                 before = now
 
-    async def taken(self, work: Awaitable[None]) -> Taken:
+    async def taken(self, work: Awaitable[None], rest: Awaitable[None] | None = None) -> Taken:
+        """Take the time of some work, and count all that was written for it, the rest too."""
         before = await self.settled()
         begun = time.perf_counter()
         await work
         seconds = time.perf_counter() - begun
+        if rest is not None:
+            await rest
         return Taken(seconds, await self.settled() - before)
 
     async def objects(self, space: str) -> Objects:
         found: Objects = {}
-        for resource in MADE:
+        for resource in ALL:
             listed = await self.client.list_pages(resource, dict, space)
             found[resource] = [bare(resource, body) for body in listed.items]
         return found
@@ -205,7 +209,12 @@ async def seconds(work: Awaitable[object]) -> float:
 
 def expected(gangs: int, pods: int) -> dict[Resource, int]:
     """What as many gangs of one clique consist of; pods last, since they are made last."""
-    return {SERVICES: gangs, PODGANGS: gangs, PODCLIQUES: gangs, PODS: gangs * pods}
+    return {PODGANGS: gangs, PODCLIQUES: gangs, PODS: gangs * pods}
+
+
+def whole(gangs: int, pods: int) -> dict[Resource, int]:
+    """The same, with what comes a while later."""
+    return {SERVICES: gangs, **expected(gangs, pods)}
 
 
 def small_sets(number: int, pods: int) -> dict[str, JsonObject]:
@@ -222,10 +231,11 @@ async def many_sets(site: Site, number: int, pods: int) -> tuple[Taken, Objects]
     """Make many small sets, and take them away again."""
     sets = small_sets(number, pods)
     async with site.space() as space:
-        taken = await site.taken(create_sets(site, sets, pods, space))
+        rest = site.until(whole(number, pods), space)
+        taken = await site.taken(create_sets(site, sets, pods, space), rest)
         made = await site.objects(space)
         await site.unmake(PODCLIQUESETS, [*sets], space)
-        await site.until({**expected(0, 0), PODCLIQUESETS: 0}, space)
+        await site.until({**whole(0, 0), PODCLIQUESETS: 0}, space)
         return taken, made
 
 
@@ -234,11 +244,11 @@ async def one_set(site: Site, replicas: int, pods: int) -> tuple[list[Taken], Ob
     async with site.space() as space:
         await site.make(PODCLIQUESETS, [engine_set("s", pods=pods, gpus=1, replicas=0)], space)
 
-        async def to(number: int) -> None:
+        async def to(number: int, what: Callable[[int, int], dict[Resource, int]] = whole) -> None:
             await site.scale("s", number, space)
-            await site.until(expected(number, pods), space)
+            await site.until(what(number, pods), space)
 
-        up = await site.taken(to(replicas))
+        up = await site.taken(to(replicas, expected), site.until(whole(replicas, pods), space))
         made = await site.objects(space)
         down = await site.taken(to(replicas // 2))
         out = await site.taken(to(0))
@@ -257,7 +267,7 @@ async def bare_sets(site: Site, number: int, pods: int, made: Objects) -> float:
 
     async with site.space() as space:
         least = await seconds(everything(space))
-        await clear(site, space, made)
+        await clear(site, space, {**made, SERVICES: []})
         # Born with a finalizer, which nobody else takes off now.
         await sound([partial(site.let_go, PODCLIQUESETS, name, space) for name in sets])
         await site.unmake(PODCLIQUESETS, [*sets], space)
@@ -274,6 +284,7 @@ async def bare_scaling(site: Site, replicas: int, made: Objects) -> list[float]:
 
     async with site.space() as space:
         up = await seconds(floor(space))
+        await site.make(SERVICES, made[SERVICES], space)
         cut = {resource: half * len(bodies) // replicas for resource, bodies in made.items()}
         upper = {resource: bodies[cut[resource] :] for resource, bodies in made.items()}
         lower = {resource: bodies[: cut[resource]] for resource, bodies in made.items()}
@@ -283,7 +294,7 @@ async def bare_scaling(site: Site, replicas: int, made: Objects) -> list[float]:
 
 async def clear(site: Site, space: str, made: Objects) -> None:
     """Delete what the bare client made."""
-    for resource in reversed(MADE):
+    for resource in reversed(ALL):
         await site.unmake(resource, [name_of(body) for body in made[resource]], space)
 
 
@@ -301,6 +312,7 @@ async def resync(site: Site, number: int, pods: int) -> list[Row]:
     sets = small_sets(number, pods)
     async with site.space() as space:
         await create_sets(site, sets, pods, space)
+        await site.until(whole(number, pods), space)
         await site.settled()
         await asyncio.to_thread(site.installation.stop_component, "workloads")
         before = await site.settled()
@@ -346,7 +358,7 @@ async def measure(options: argparse.Namespace) -> list[Row]:
             least_scaled = await bare_scaling(there, replicas, of_one)
         resynced = await resync(there, options.resynced, pods)
     half = replicas // 2
-    a_gang = sum(expected(1, pods).values())
+    a_gang = sum(whole(1, pods).values())
     figures = (
         (f"{sets} sets of {pods} pods created", many, least, sets * (a_gang + 1)),
         (f"1 set scaled 0 to {replicas} replicas", scaled[0], least_scaled[0], replicas * a_gang),

@@ -13,9 +13,19 @@ from controller.voicing import Tell
 from controller.workloads.reconciling import TOO_LARGE
 from controller.workloads.settling import LONGEST
 from controller.workloads.speaking import CALM
-from kube.resources import PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES
+from kube.resources import AUTOSCALERS, PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS
 from tests.support.sets import clique
 from tests.support.setscenes import KEY, STATUS, Scene, reconciling
+
+POST_SCALER = f"POST {AUTOSCALERS.path('default')}"
+
+
+async def refused(scene: Scene) -> None:
+    """Apply a set whose autoscaler would have the name of a stranger's, and have a first look."""
+    scene.api.put(AUTOSCALERS.path("default", "demo-0-a"), {"metadata": {"name": "demo-0-a"}})
+    scaled: JsonObject = {"minReplicas": 2, "maxReplicas": 9}
+    scene.apply(template={"cliques": [clique("a", 2, autoScalingConfig=scaled)]})
+    await scene.look()
 
 
 @pytest.fixture
@@ -36,24 +46,21 @@ async def test_each_look_makes_what_has_its_owner_and_the_last_writes_nothing(
     for _ in range(4):
         await scene.look()
         scene.clock.skip(3)
-    # Neither statuses nor Services come back to these caches.
-    again = [w for w in await scene.look() if not w.endswith(("/status", "/services"))]
+    # Statuses do not come back to these caches.
+    again = [w for w in await scene.look() if not w.endswith("/status")]
     assert again == []
 
 
 async def test_what_was_refused_is_asked_for_again_only_after_a_while(scene: Scene) -> None:
-    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
-    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
-    scene.apply()
-    post = f"POST {SERVICES.path('default')}"
-    assert post in await scene.look()
+    await refused(scene)
+    assert POST_SCALER in await scene.look()
     # The rest goes on meanwhile.
-    assert post not in await scene.look()
     assert len(scene.there(PODS)) == 2
+    assert POST_SCALER not in await scene.look()
     scene.clock.skip(200)
-    assert post in await scene.look()
+    assert POST_SCALER in await scene.look()
     scene.clock.skip(0.06)
-    assert post not in await scene.look()  # each time it waits longer
+    assert POST_SCALER not in await scene.look()  # each time it waits longer
 
 
 async def test_who_does_not_lead_writes_nothing(scene: Scene) -> None:
@@ -221,10 +228,7 @@ async def test_that_a_gang_is_whole_is_told_when_no_other_set_is_being_made_any_
 
 
 async def test_of_what_is_refused_people_hear_though_others_are_being_made(scene: Scene) -> None:
-    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
-    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
-    scene.apply()
-    await scene.look()
+    await refused(scene)
     await scene.look()
     scene.apply(name="other")
     await scene.look("other")
@@ -234,10 +238,7 @@ async def test_of_what_is_refused_people_hear_though_others_are_being_made(scene
 async def test_what_is_refused_for_ever_holds_up_nothing_that_fails_for_a_moment(
     scene: Scene,
 ) -> None:
-    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
-    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
-    scene.apply()
-    await scene.look()
+    await refused(scene)
     await scene.look()
     for _ in range(12):
         scene.clock.skip(200)
@@ -255,10 +256,8 @@ async def test_what_is_refused_for_ever_holds_up_nothing_that_fails_for_a_moment
 async def test_a_wait_that_ends_while_a_set_is_looked_at_is_told_as_none(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stranger: JsonObject = {"metadata": {"name": "demo-0"}}
-    scene.api.put(SERVICES.path("default", "demo-0"), stranger)
-    scene.apply()
-    await scene.look()
+    await refused(scene)
+    assert POST_SCALER in await scene.look()
     scene.api.put(PODCLIQUES.path("default", "demo-1-a"), {"metadata": {"name": "demo-1-a"}})
     scene.edit(replicas=2)
     caplog.clear()

@@ -2,18 +2,19 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from api.jsons import Json, JsonObject
 from api.podcliqueset import PodCliqueSetSpec
 from controller.workloads.expansion import expand
 from controller.workloads.making import autoscalers, services
-from controller.workloads.stepping import Step
-from controller.workloads.views import SetView
+from controller.workloads.stepping import Again, Create, Step
+from controller.workloads.views import Group, SetView
 from kube.resources import AUTOSCALERS, SERVICES, Resource
 from tests.support.fleets import merged
 from tests.support.sets import NOW, clique, set_spec
-from tests.support.setviews import made
+from tests.support.setviews import made, with_pods
 from tests.support.things import done, thing
 
 PLANNERS = {SERVICES: services.steps, AUTOSCALERS: autoscalers.steps}
@@ -104,6 +105,48 @@ def test_a_selector_that_somebody_narrowed_is_put_right() -> None:
     assert isinstance(hurt, dict)
     spoilt = replace(view, things={SERVICES: {"demo-0": thing(hurt)}})
     assert settled(spoilt, SERVICES).things_of(SERVICES)["demo-0"].body == there.body
+
+
+def test_a_service_is_made_when_the_pods_that_were_let_go_have_nodes() -> None:
+    """Before, Kubernetes would look in vain for addresses, with each of them."""
+
+    def made_with(*states: str) -> bool:
+        view = young(with_pods(made(spec(1), "gated"), "demo-0-router", *states))
+        return any(isinstance(step, Create) for step in planned(view, SERVICES))
+
+    assert not made_with("gated", "gated")
+    assert not made_with("gated", "lifted")
+    assert not made_with("bound", "lifted")
+    assert made_with("bound", "bound")
+    assert made_with("bound", "gated"), "others may have to wait for it to be ready"
+
+
+def test_a_service_is_made_after_a_while_whatever_becomes_of_the_pods() -> None:
+    view = young(made(spec(2), "gated"))
+    assert planned(view, SERVICES) == [Again(NOW + services.LATEST)] * 2
+    late = NOW + services.LATEST
+    assert all(isinstance(each, Create) for each in services.steps(view, expand(view), late))
+    assert planned(replace(view, cliques={}), SERVICES) == [], "there is nothing to serve yet"
+    alone = made(set_spec(clique("worker", 1), groups=[GROUP]))
+    none = replace(alone, groups={n: scaled_to(g, 0) for n, g in alone.groups.items()}, cliques={})
+    assert [isinstance(each, Create) for each in planned(none, SERVICES)] == [True]
+
+
+def scaled_to(group: Group, copies: int) -> Group:
+    return replace(group, spec=group.spec.model_copy(update={"replicas": copies}))
+
+
+def young(view: SetView) -> SetView:
+    """The same set, whose cliques were made now."""
+    return replace(
+        view,
+        cliques={
+            name: replace(
+                each, metadata=msgspec.structs.replace(each.metadata, creation_timestamp=NOW)
+            )
+            for name, each in view.cliques.items()
+        },
+    )
 
 
 @pytest.mark.parametrize("resource", [SERVICES, AUTOSCALERS], ids=lambda r: r.kind)

@@ -19,6 +19,7 @@ from api.sharing import ResourceSharing
 from api.streams import Meta, Pod
 from controller.podgang import Gang
 from controller.voicing import Tell
+from controller.workloads.making import services
 from controller.workloads.planning import plan
 from controller.workloads.stepping import Again, Change, Create, Remove, Say, Step
 from controller.workloads.views import Choices, Clique, Group, SetView, Thing
@@ -133,10 +134,15 @@ class World:
     def settle(self, rounds: int = 20) -> list[Create]:
         """Carry plans out until there is nothing more to do; give what was made, as it was."""
         made: list[Create] = []
+        waited = False
         for _ in range(rounds):
             todo = [step for step in self.plan() if not isinstance(step, Again | Tell)]
-            if not todo:
+            if not todo and waited:
                 return made
+            if not todo:
+                # Pods here have no nodes; some things wait for those, but not for ever.
+                self.now += services.LATEST
+                waited = True
             for step in todo:
                 self.apply(step)
             made += [step for step in todo if isinstance(step, Create)]

@@ -1,22 +1,29 @@
-"""The headless service of each replica of a set, by which its pods find each other. Pure."""
+"""The headless service of each replica of a set, by which its pods find each other. Pure.
 
-from collections.abc import Iterator
-from datetime import datetime
+While a service's pods are made, let go and bound, Kubernetes looks at all of them again and again
+for addresses that they do not have. So it is made when those let go have their nodes, before any
+container can run, or a while after its replica: whatever else happens, it will be there.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
 from controller.workloads import belonging, naming
 from controller.workloads.making.covering import kept
-from controller.workloads.stepping import Remove, Step
-from controller.workloads.views import SetView, Thing
+from controller.workloads.stepping import Again, Remove, Step
+from controller.workloads.views import Clique, SetView, Thing
 from controller.workloads.wants import Wanted
 from kube.resources import PODCLIQUESETS, SERVICES
 
 COMPONENT: Final = "pcs-headless-service"
+# After a replica's first clique was made; so long many sets at once are on their way to nodes.
+LATEST: Final = timedelta(seconds=10)
 
 
-def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
+def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
     """Keep one service a replica, and none of a replica that is gone.
 
     Pods that end still find each other: services go when no clique is left that is to go.
@@ -24,12 +31,45 @@ def steps(view: SetView, wanted: Wanted, _now: datetime) -> Iterator[Step]:
     in_use = not view.cliques.keys() <= wanted.cliques.keys()
     there = view.things_of(SERVICES)
     bodies: dict[str, JsonObject] = {}
-    for replica in range(view.spec.replicas):
+    for replica, cliques in _cliques(view, wanted).items():
         name = naming.base_gang(view.metadata.name, replica)
-        bodies[name] = _body(view, replica, name, there.get(name))
+        due = _due(view, cliques) if name not in there else now
+        if due is not None and due <= now:
+            bodies[name] = _body(view, replica, name, there.get(name))
+        elif due is not None:
+            yield Again(due)
     for step in kept(SERVICES, there, bodies):
         if not (in_use and isinstance(step, Remove)):
             yield step
+
+
+def _cliques(view: SetView, wanted: Wanted) -> dict[int, list[Clique | None]]:
+    """Give the cliques of each replica, and None for each that is yet to be made."""
+    found: dict[int, list[Clique | None]] = {index: [] for index in range(view.spec.replicas)}
+    for clique in wanted.cliques.values():
+        found[clique.place.replica].append(view.cliques.get(clique.name))
+    return found
+
+
+def _due(view: SetView, cliques: Sequence[Clique | None]) -> datetime | None:
+    """Tell from when on a replica of these cliques has its service; None if other news will."""
+    there = [clique for clique in cliques if clique is not None]
+    if not cliques or _have_nodes(view, there):
+        return datetime.min.replace(tzinfo=UTC)
+    made = (clique.metadata.creation_timestamp for clique in there)
+    first = min((each for each in made if each is not None), default=None)
+    return first + LATEST if first is not None else None
+
+
+def _have_nodes(view: SetView, cliques: Iterable[Clique]) -> bool:
+    """Tell whether some pods were let go, and all of those have nodes."""
+    let_go = [
+        pod
+        for clique in cliques
+        for pod in view.pods_of(clique.metadata.name)
+        if not (pod.gates or pod.finished or pod.metadata.deletion_timestamp)
+    ]
+    return bool(let_go) and all(pod.spec.node_name for pod in let_go)
 
 
 def _body(view: SetView, replica: int, name: str, there: Thing | None) -> JsonObject:
