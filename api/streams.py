@@ -273,6 +273,7 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     phase: str = "Pending"
     reason: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

@@ -4,6 +4,7 @@ A hundred thousand pods are copies of a few templates. What is left out of them,
 read from these caches:
 
 - of pods, since when a condition holds, but for the one of ours that is written with its time;
+- of pods, their addresses;
 - of pods, how their containers are doing, but for what a kubelet has granted them;
 - of pods, volumes that are no claims;
 - of pods, annotations of others, such as network plugins write by the kilobyte: that there are any
@@ -179,6 +180,7 @@ class Sparing:
         for condition in status.conditions:
             if condition.type != names.STARTUP_BLOCKED:
                 force_setattr(condition, "last_transition_time", None)
+        force_setattr(status, "pod_ip", "")
         force_setattr(status, "container_statuses", _granted(status.container_statuses))
         force_setattr(status, "init_container_statuses", _granted(status.init_container_statuses))
         return self._statuses.shared(self._encode(status), status)

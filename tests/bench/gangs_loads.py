@@ -1,4 +1,7 @@
-"""The same pods: by themselves, let go by hand, as native gangs, and as sets for Penstock."""
+"""The same pods: by themselves, let go by hand, as native gangs, and as sets for Penstock.
+
+They are the same to the last label and variable: all are as `workloads` makes those of a set.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Iterable
@@ -8,10 +11,12 @@ from typing import Final
 
 from api import names
 from api.jsons import Json, JsonObject
+from api.podcliqueset import PodCliqueSetSpec
 from api.streams import Node
 from controller import pace
 from kube.client import Client
 from kube.resources import NODES, PODCLIQUESETS, PODS, Resource
+from tests.support.worlds import World
 
 LABEL: Final = "bench.example/gang"
 GATE: Final = "bench.example/hold"
@@ -43,11 +48,15 @@ BINDING: Final[JsonObject] = {
 
 @dataclass(frozen=True)
 class Load:
-    """Gangs that are asked for together: how many, and the GPUs of each one's pods."""
+    """Gangs that are asked for together: how many, and the GPUs of each one's pods.
+
+    `bare` pods have nothing of a set's, so that they may be made beside Penstock.
+    """
 
     gangs: int
     gpus: tuple[int, ...]
     racked: bool
+    bare: bool = False
 
     @property
     def pods(self) -> int:
@@ -181,15 +190,31 @@ def _spec(gpus: int) -> JsonObject:
 
 
 def _pods(load: Load, more: JsonObject) -> Iterable[JsonObject]:
+    kinds = [({}, _spec(gpus)) for gpus in load.gpus] if load.bare else of_set(load)
     for name in load.names():
         group: JsonObject = {"schedulingGroup": {"podGroupName": name}} if more else {}
-        for number, gpus in enumerate(load.gpus):
+        for number, (labels, spec) in enumerate(kinds):
             yield {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"name": f"{name}-{number}", "labels": {LABEL: name}},
-                "spec": {**_spec(gpus), **group},
+                "metadata": {"name": f"{name}-{number}", "labels": {**labels, LABEL: name}},
+                "spec": {**spec, **group},
             }
+
+
+def of_set(load: Load) -> list[tuple[JsonObject, JsonObject]]:
+    """Give labels and spec of each pod that `workloads` makes for a set, without its gate."""
+    world = World(PodCliqueSetSpec.model_validate(_set("", load)["spec"]))
+    world.settle()
+    found: list[tuple[JsonObject, JsonObject]] = []
+    for body in world.of(PODS).values():
+        metadata, spec = body["metadata"], body["spec"]
+        assert isinstance(metadata, dict)
+        assert isinstance(spec, dict)
+        labels = metadata["labels"]
+        assert isinstance(labels, dict)
+        found.append((labels, {k: v for k, v in spec.items() if k != "schedulingGates"}))
+    return found
 
 
 def _pod_group(name: str, load: Load) -> JsonObject:

@@ -38,7 +38,7 @@ from tests.bench.harness import Budget, Row, report
 from tests.bench.workloads_looking import looks
 from tests.support.living import connect, engine_set, namespace
 
-# In the order in which they can be made. Services wait until pods have nodes, which none gets here.
+# In the order in which they can be made. Services wait for addresses of pods, which none gets here.
 MADE: Final = (PODGANGS, PODCLIQUES, PODS)
 ALL: Final = (SERVICES, *MADE)
 COUNTED: Final = {kind.plural for kind in (*NEEDED, *OPTIONAL)}

@@ -283,7 +283,9 @@ def test_labels_that_somebody_changed_on_a_clique_or_group_are_put_right() -> No
 
 def test_a_pod_that_ends_at_once_is_not_replaced_at_once() -> None:
     world = settled(clique("a", 1))
-    (name,) = world.of(PODS)
+    world.delete_pod(*world.of(PODS))
+    world.settle()
+    (name,) = world.of(PODS)  # made just now
     world.patch(PODS, name, {"status": {"phase": "Failed"}})
     assert not [step for step in world.plan() if isinstance(step, Remove)]
     assert world.now + SHORTEST_LIFE in {s.at for s in world.plan() if isinstance(s, Again)}

@@ -107,7 +107,7 @@ def test_a_selector_that_somebody_narrowed_is_put_right() -> None:
     assert settled(spoilt, SERVICES).things_of(SERVICES)["demo-0"].body == there.body
 
 
-def test_a_service_is_made_when_the_pods_that_were_let_go_have_nodes() -> None:
+def test_a_service_is_made_when_the_pods_that_were_let_go_have_addresses() -> None:
     """Before, Kubernetes would look in vain for addresses, with each of them."""
 
     def made_with(*states: str) -> bool:
@@ -116,9 +116,10 @@ def test_a_service_is_made_when_the_pods_that_were_let_go_have_nodes() -> None:
 
     assert not made_with("gated", "gated")
     assert not made_with("gated", "lifted")
-    assert not made_with("bound", "lifted")
-    assert made_with("bound", "bound")
-    assert made_with("bound", "gated"), "others may have to wait for it to be ready"
+    assert not made_with("bound", "bound")
+    assert not made_with("started", "bound")
+    assert made_with("started", "started")
+    assert made_with("started", "gated"), "others may have to wait for it to be ready"
 
 
 def test_a_service_is_made_after_a_while_whatever_becomes_of_the_pods() -> None:

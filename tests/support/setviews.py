@@ -53,6 +53,8 @@ def pod_in(state: str, of: WantedClique, index: int = 0, *, newest: bool = True)
         {"type": kind, "status": "True"} for kind in (kinds if isinstance(kinds, list) else [])
     ]
     spec["hostname"] = naming.hostname(of.name, index)
+    if "status" in parts:
+        status["podIP"] = "10.0.0.1"
     metadata: JsonObject = {
         "name": naming.pod("set-uid", of.name, index),
         "namespace": "default",

@@ -31,6 +31,7 @@ from kube.resources import (
     PODS,
     SCALING_GROUPS,
     SECRETS,
+    SERVICES,
     Resource,
 )
 from tests.support.fleets import merged
@@ -137,16 +138,20 @@ class World:
         waited = False
         for _ in range(rounds):
             todo = [step for step in self.plan() if not isinstance(step, Again | Tell)]
-            if not todo and waited:
+            if not todo and (waited or self._is_served()):
                 return made
             if not todo:
-                # Pods here have no nodes; some things wait for those, but not for ever.
+                # Pods here have no addresses, for which services do not wait for ever.
                 self.now += services.LATEST
                 waited = True
             for step in todo:
                 self.apply(step)
             made += [step for step in todo if isinstance(step, Create)]
         raise AssertionError(f"still to do: {self.plan()}")
+
+    def _is_served(self) -> bool:
+        view = self.view()
+        return view is None or len(self.of(SERVICES)) >= view.spec.replicas
 
     def of(self, resource: Resource) -> dict[str, JsonObject]:
         """The objects of a kind, by name."""

@@ -1,8 +1,8 @@
 """The headless service of each replica of a set, by which its pods find each other. Pure.
 
 While a service's pods are made, let go and bound, Kubernetes looks at all of them again and again
-for addresses that they do not have. So it is made when those let go have their nodes, before any
-container can run, or a while after its replica: whatever else happens, it will be there.
+for addresses that they do not have. So it is made when those that were let go have theirs, or a
+while after its replica: whatever else happens, it will be there.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,22 +54,22 @@ def _cliques(view: SetView, wanted: Wanted) -> dict[int, list[Clique | None]]:
 def _due(view: SetView, cliques: Sequence[Clique | None]) -> datetime | None:
     """Tell from when on a replica of these cliques has its service; None if other news will."""
     there = [clique for clique in cliques if clique is not None]
-    if not cliques or _have_nodes(view, there):
+    if not cliques or _have_addresses(view, there):
         return datetime.min.replace(tzinfo=UTC)
     made = (clique.metadata.creation_timestamp for clique in there)
     first = min((each for each in made if each is not None), default=None)
     return first + LATEST if first is not None else None
 
 
-def _have_nodes(view: SetView, cliques: Iterable[Clique]) -> bool:
-    """Tell whether some pods were let go, and all of those have nodes."""
+def _have_addresses(view: SetView, cliques: Iterable[Clique]) -> bool:
+    """Tell whether some pods were let go, and all of those can be found by an address."""
     let_go = [
         pod
         for clique in cliques
         for pod in view.pods_of(clique.metadata.name)
         if not (pod.gates or pod.finished or pod.metadata.deletion_timestamp)
     ]
-    return bool(let_go) and all(pod.spec.node_name for pod in let_go)
+    return bool(let_go) and all(pod.status.pod_ip for pod in let_go)
 
 
 def _body(view: SetView, replica: int, name: str, there: Thing | None) -> JsonObject:
