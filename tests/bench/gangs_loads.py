@@ -6,7 +6,7 @@ They are the same to the last label and variable: all are as `workloads` makes t
 import asyncio
 from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from api import names
@@ -202,8 +202,12 @@ def _pods(load: Load, more: JsonObject) -> Iterable[JsonObject]:
             }
 
 
+@cache
 def of_set(load: Load) -> list[tuple[JsonObject, JsonObject]]:
-    """Give labels and spec of each pod that `workloads` makes for a set, without its gate."""
+    """Give labels and spec of each pod that `workloads` makes for a set, without its gate.
+
+    To be asked once before time is taken, as it is work.
+    """
     world = World(PodCliqueSetSpec.model_validate(_set("", load)["spec"]))
     world.settle()
     found: list[tuple[JsonObject, JsonObject]] = []

@@ -51,8 +51,8 @@ SAMPLE_SECONDS: Final = 15.0
 PARTLY_SECONDS: Final = 60.0
 PATIENCE: Final = 1800.0
 FLAT: Final = 1.2  # times as much in the end as when the churn began
-# Kubelets renew a lease every ten seconds. The one process that does it for all nodes here comes late
-# with a thousand a second, lets go of nodes, and never ends pods that were deleted there meanwhile.
+# Kubelets renew a lease every ten seconds. The one process that does it for all nodes here comes
+# late with a thousand a second, lets go of nodes, and never ends what was deleted there meanwhile.
 LEASES: Final = (
     Setting("kwok-controller", "node-lease-duration-seconds", "160"),
     Setting("kube-controller-manager", "node-monitor-grace-period", "300s"),
