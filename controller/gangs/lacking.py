@@ -54,8 +54,9 @@ def homeless(
 
 def to_come(view: GangView) -> str:
     """Say which pods are to be made yet, or anew as their nodes are gone; "" if there are none."""
-    doomed = _doomed(view)
-    return short(view) or (f"{doomed} bound pods have nodes that are gone" if doomed else "")
+    # Kubernetes deletes bound ones once it is sure that their nodes stay away.
+    doomed = sum(m.bound and m.slot in view.stranded for m in view.members)
+    return short(view) or (f"the nodes of some pods are gone: {doomed}" if doomed else "")
 
 
 def together_at(view: GangView) -> datetime | None:
@@ -67,12 +68,7 @@ def together_at(view: GangView) -> datetime | None:
     if not born:
         return None
     # Pods of nodes that are gone are deleted one by one: the newest tells that this goes on.
-    return (max(born) if _doomed(view) else min(born)) + TOGETHER
-
-
-def _doomed(view: GangView) -> int:
-    """Count the bound pods that Kubernetes deletes once it is sure that their nodes stay away."""
-    return sum(m.bound and m.slot in view.stranded for m in view.members)
+    return max(born) + TOGETHER
 
 
 def gathers(view: GangView, now: datetime) -> bool:

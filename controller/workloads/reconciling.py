@@ -145,8 +145,8 @@ class Reconciler:
         self._rests.looked(key, begun)
         # What is said while pods move is soon untrue, but of an update nothing else tells.
         moving = statuses.is_moving(view)
-        news = updating.is_to_be_told(view)
-        taken = await self._work(key, steps, silent=silent, moving=moving, news=news)
+        urgent = updating.is_to_be_told(view)
+        taken = await self._work(key, steps, silent=silent, moving=moving, urgent=urgent)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
 
@@ -175,11 +175,11 @@ class Reconciler:
         *,
         silent: bool,
         moving: bool = False,
-        news: bool = False,
+        urgent: bool = False,
     ) -> list[Step]:
         """Take the steps that are due, and give those that were taken; `moving` pods are work.
 
-        Words that hold `news` do not wait until the work is done.
+        What is `urgent` is said before the work is done.
         """
         before, now = self._refused.get(key, {}), self._clock.monotonic()
         todo: list[Step] = []
@@ -197,7 +197,7 @@ class Reconciler:
             self._settling.keep(key, {ident(step) for step in steps})
         begun = self._clock.monotonic()
         busy = moving or any(isinstance(step, Create | Remove) for step in todo)
-        if not silent and not self._speaking.may(key, begun, busy=busy and not news):
+        if not silent and not self._speaking.may(key, begun, busy=busy and not urgent):
             todo = [step for step in todo if not _is_word(step)]
         with self._speaking.working(key, busy=busy):
             refused = await self._take(key, todo)

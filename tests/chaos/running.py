@@ -36,7 +36,7 @@ MUTATED_SECONDS: Final = 2.0
 LOG_LATE_SECONDS: Final = 0.3
 MANY: Final = "many"
 TWICE: Final = 0.3  # of all runs have two faults at once
-_LEASE: Final = ("leases", names.NAMESPACE, names.GANGS_LEASE)
+LEASE: Final = ("leases", names.NAMESPACE, names.GANGS_LEASE)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ async def _leader_told(log: Path, offset: int) -> None:
     async with asyncio.timeout(SETTLE_SECONDS):
         while True:
             written = audit_log.read(await asyncio.to_thread(_tail, log, offset)).writes
-            if any(write.key == _LEASE for write in written):
+            if any(write.key == LEASE and write.known for write in written):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -34,6 +34,7 @@ def installation(installed: Installed) -> Iterator[Installation]:
 async def test_a_set_whose_pods_run_leaves_nothing(cluster: Cluster, kubectl: Kubectl) -> None:
     kubectl.apply_file(EXAMPLE)
     await cluster.running("chat", gangs=2)
+    await cluster.service("chat-0")
     kinds = {name.partition("/")[0] for name in await objects(cluster.client, cluster.namespace)}
     assert kinds >= {"podcliques", "podcliquescalinggroups", "podgangs", "pods", "services"}
     kubectl.delete("chat")

@@ -50,6 +50,7 @@ async def kept(cluster: Cluster, kubectl: Kubectl, asker: Asker) -> str:
     done(asker.ask("POST", BINDINGS.path(space), binding))
     kubectl.apply(engine_set("kept", pods=1, gpus=1))
     await cluster.running("kept")
+    await cluster.service("kept-0")
     done(asker.ask("GET", SERVICES.path(space, "kept-0")))
     return space
 

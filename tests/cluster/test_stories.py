@@ -136,6 +136,7 @@ async def test_mpi_workers_are_up_before_their_leader_starts(
     # The leader's host file names the workers by these.
     workers = [p for p in pods_of(seen) if "worker" in p.metadata.name]
     assert {pod.spec.hostname for pod in workers} == {f"mpi-0-worker-{i}" for i in range(4)}
+    await cluster.service("mpi-0")
     service = kubectl.run("get", "service", "mpi-0", "-o", "jsonpath={.spec.clusterIP}", check=True)
     assert service.stdout == "None"
 

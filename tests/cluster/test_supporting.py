@@ -47,6 +47,7 @@ async def test_what_was_changed_by_hand_is_put_right_and_goes_with_its_config(
     def patch(what: str, patched: JsonObject) -> None:
         kubectl.run("patch", *what.split(), "--type=merge", "-p", json.dumps(patched), check=True)
 
+    await cluster.service("kept-0")
     patch("service kept-0", {"spec": {"selector": {"only": "mine"}}})
     patch(hpa, {"spec": {"maxReplicas": 9, "behavior": {"scaleDown": {"selectPolicy": "Max"}}}})
     stolen: JsonObject = {"priorityClassName": "stolen", "podgroups": []}
@@ -93,6 +94,7 @@ async def test_nothing_is_written_of_a_set_that_is_as_it_should_be(
     base = {"still-0-router": 1, "still-0-copies-0-engine": 1}
     await reached(cluster, "still", {"still-0": base, **grown})
     await said(cluster, kubectl, "hpa still-0-router", ".spec.minReplicas", "1")
+    await cluster.service("still-0")
     kinds = ("podcliquesets", "podcliques", "podcliquescalinggroups", "podgangs", "pods")
     await cluster.quiet("services", "horizontalpodautoscalers", *kinds)
 

@@ -78,11 +78,14 @@ def test_who_lost_its_place_waits_for_pods_whose_nodes_are_gone() -> None:
     later = NOW + timedelta(seconds=3)
     pods = [born(member("a", 0), later), born(member("a", 1)), bound(2)]
     one = replace(seen(pods, kept, "n0", "n1"), stranded=frozenset({("a", 2)}))
-    said = Wait(names.REASON_WAITING_FOR_PODS, "1 bound pods have nodes that are gone")
+    said = Wait(names.REASON_WAITING_FOR_PODS, "the nodes of some pods are gone: 1")
     assert next_step(one, later) == said
     assert next_deadline(one, later) == later + lacking.TOGETHER
     step = next_step(one, later + lacking.TOGETHER)
     assert isinstance(step, Place), "it does not wait for ever"
+    gone = replace(one, members=one.members[:2], stranded=frozenset())
+    step = next_step(gone, NOW + lacking.TOGETHER)
+    assert step == Wait(names.REASON_WAITING_FOR_PODS, "a has 2 of 3 pods"), "the last one as well"
     back = next_step(replace(one, stranded=frozenset()), later)
     assert isinstance(back, Place), "nor when the node is there again"
 

@@ -1,6 +1,7 @@
 """The services and autoscalers of a set: all that are wanted, as wanted, and no others."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import msgspec
 import pytest
@@ -110,8 +111,8 @@ def test_a_selector_that_somebody_narrowed_is_put_right() -> None:
 def test_a_service_is_made_when_the_pods_that_were_let_go_have_addresses() -> None:
     """Before, Kubernetes would look in vain for addresses, with each of them."""
 
-    def made_with(*states: str) -> bool:
-        view = young(with_pods(made(spec(1), "gated"), "demo-0-router", *states))
+    def made_with(*states: str, workers: str = "gated") -> bool:
+        view = young(with_pods(made(spec(1), workers), "demo-0-router", *states))
         return any(isinstance(step, Create) for step in planned(view, SERVICES))
 
     assert not made_with("gated", "gated")
@@ -120,6 +121,7 @@ def test_a_service_is_made_when_the_pods_that_were_let_go_have_addresses() -> No
     assert not made_with("started", "bound")
     assert made_with("started", "started")
     assert made_with("started", "gated"), "others may have to wait for it to be ready"
+    assert made_with("started", "started", workers="lifted"), "and look for it when they start"
 
 
 def test_a_service_is_made_after_a_while_whatever_becomes_of_the_pods() -> None:
@@ -128,6 +130,8 @@ def test_a_service_is_made_after_a_while_whatever_becomes_of_the_pods() -> None:
     late = NOW + services.LATEST
     assert all(isinstance(each, Create) for each in services.steps(view, expand(view), late))
     assert planned(replace(view, cliques={}), SERVICES) == [], "there is nothing to serve yet"
+    behind = NOW - timedelta(minutes=5)
+    assert all(isinstance(each, Create) for each in services.steps(view, expand(view), behind))
     alone = made(set_spec(clique("worker", 1), groups=[GROUP]))
     none = replace(alone, groups={n: scaled_to(g, 0) for n, g in alone.groups.items()}, cliques={})
     assert [isinstance(each, Create) for each in planned(none, SERVICES)] == [True]

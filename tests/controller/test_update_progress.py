@@ -222,6 +222,10 @@ def test_an_update_of_a_set_that_nothing_was_said_of_yet_is_told(kind: str) -> N
 
 
 def test_what_changes_no_template_need_not_be_told_at_once() -> None:
+    early = Fleet(spec_of(clique("decode", 3)), silent=True)
+    early.settle()
+    early.edit(spec_of(clique("decode", 3), replicas=2))
+    assert not updating.is_to_be_told(early.view)
     fleet = Fleet.running(spec_of(clique("decode", 3)))
     assert not updating.is_to_be_told(fleet.view)
     fleet.edit(spec_of(clique("decode", 3), replicas=2))

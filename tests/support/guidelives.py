@@ -109,6 +109,7 @@ async def host_names(cluster: Cluster) -> None:
     """What DNS goes by: a Service, and those it leads to by their hosts' names, once ready."""
     name = "host-names"
     await cluster.running(name)
+    await cluster.service(f"{name}-0")
     service = part(await stored(cluster, SERVICES, f"{name}-0"), "spec")
     assert service["clusterIP"] == "None"
     assert not service.get("publishNotReadyAddresses")

@@ -24,7 +24,8 @@ from kube import credentials
 from kube.client import Client
 from kube.clock import SystemClock
 from kube.errors import NotFound
-from kube.resources import NAMESPACES, NODES, PODGANGS, PODS, RESERVATIONS, Resource
+from kube.objects import BareObject
+from kube.resources import NAMESPACES, NODES, PODGANGS, PODS, RESERVATIONS, SERVICES, Resource
 from penstock.looking import look
 from penstock.tree import SetSeen
 
@@ -142,6 +143,17 @@ class Cluster:
             return seen if seen.running and bound and gone and enough and not going else None
 
         return await self.until(attempt, f"set {name} running")
+
+    async def service(self, name: str) -> BareObject:
+        """Wait for a replica's service: it comes when pods have addresses, or after a while."""
+
+        async def attempt() -> BareObject | None:
+            try:
+                return await self.client.get(SERVICES, BareObject, name, self.namespace)
+            except NotFound:
+                return None
+
+        return await self.until(attempt, f"service {name}")
 
     async def gang(self, name: str, *, reason: str) -> Condition:
         """Wait until the gang is said to be scheduled or not for this reason."""

@@ -168,6 +168,8 @@ class _Living:
             await person.create(PODS, a_pod("loose"), self.space)
             (bound,) = (await cluster.running(RUNNING_SET)).pods
             (gated,) = await cluster.pods(WAITING_SET, 1)
+            for name in (RUNNING_SET, WAITING_SET):
+                await cluster.service(f"{name}-0")
         uid: str = msgspec.json.decode(answers[1])["metadata"]["uid"]
         found = Estate(self.folder, self.space, uid, gated.metadata.name, bound, "loose")
         for tenant in TENANTS:

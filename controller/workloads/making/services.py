@@ -1,12 +1,12 @@
 """The headless service of each replica of a set, by which its pods find each other. Pure.
 
 While a service's pods are made, let go and bound, Kubernetes looks at all of them again and again
-for addresses that they do not have. So it is made when those that were let go have theirs, or a
-while after its replica: whatever else happens, it will be there.
+for addresses that they do not have. So it is made when all pods that were let go of one of its
+cliques have theirs, or a while after its replica: whatever else happens, it will be there.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 from api import names
@@ -33,7 +33,7 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
     bodies: dict[str, JsonObject] = {}
     for replica, cliques in _cliques(view, wanted).items():
         name = naming.base_gang(view.metadata.name, replica)
-        due = _due(view, cliques) if name not in there else now
+        due = _due(view, cliques, now) if name not in there else now
         if due is not None and due <= now:
             bodies[name] = _body(view, replica, name, there.get(name))
         elif due is not None:
@@ -47,25 +47,29 @@ def _cliques(view: SetView, wanted: Wanted) -> dict[int, list[Clique | None]]:
     """Give the cliques of each replica, and None for each that is yet to be made."""
     found: dict[int, list[Clique | None]] = {index: [] for index in range(view.spec.replicas)}
     for clique in wanted.cliques.values():
-        found[clique.place.replica].append(view.cliques.get(clique.name))
+        if clique.name not in view.unread:
+            found[clique.place.replica].append(view.cliques.get(clique.name))
     return found
 
 
-def _due(view: SetView, cliques: Sequence[Clique | None]) -> datetime | None:
+def _due(view: SetView, cliques: Sequence[Clique | None], now: datetime) -> datetime | None:
     """Tell from when on a replica of these cliques has its service; None if other news will."""
     there = [clique for clique in cliques if clique is not None]
-    if not cliques or _have_addresses(view, there):
-        return datetime.min.replace(tzinfo=UTC)
+    # Whoever is let go after them, or cannot start, does not keep them from being found.
+    if not cliques or any(_have_addresses(view, clique) for clique in there):
+        return now
     made = (clique.metadata.creation_timestamp for clique in there)
     first = min((each for each in made if each is not None), default=None)
-    return first + LATEST if first is not None else None
+    if first is None:
+        return None
+    # A clock that is behind the API server's keeps nobody waiting.
+    return first + LATEST if first <= now else now
 
 
-def _have_addresses(view: SetView, cliques: Iterable[Clique]) -> bool:
-    """Tell whether some pods were let go, and all of those can be found by an address."""
+def _have_addresses(view: SetView, clique: Clique) -> bool:
+    """Tell whether some pods of a clique were let go, and all of those can be found."""
     let_go = [
         pod
-        for clique in cliques
         for pod in view.pods_of(clique.metadata.name)
         if not (pod.gates or pod.finished or pod.metadata.deletion_timestamp)
     ]

@@ -91,7 +91,14 @@ def is_to_be_told(view: SetView) -> bool:
     told = view.status
     if view.metadata.generation <= max(1, told.observed_generation or 0):
         return False
-    return told.current_generation_hash != adopting.versions(view).generation
+    newest = adopting.versions(view)
+    if told.current_generation_hash:
+        return told.current_generation_hash != newest.generation
+    # It may have been scaled only.
+    there = [clique.metadata for clique in view.cliques.values()]
+    there += [pod.metadata for pods in view.pods.values() for pod in pods]
+    labels = {*newest.labels.values()}
+    return any(meta.labels.get(names.TEMPLATE_HASH_LABEL) not in labels for meta in there)
 
 
 def _course(view: SetView, wanted: Wanted, found: tuple[Replica, ...]) -> Course:
