@@ -61,6 +61,7 @@ async def test_a_set_its_groups_and_its_cliques_are_scaled_up_and_down(
         return await reached(cluster, "walk", gangs, names_of)
 
     kubectl.apply(walked("walk"))
+    await cluster.service("walk-0")
     first = await reached(cluster, "walk", {"walk-0": base(0, 0, 1)})
 
     # The set: another replica is all of it once more, and leaves nothing behind.
