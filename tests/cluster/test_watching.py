@@ -26,7 +26,7 @@ pytestmark = pytest.mark.cluster
 
 # Seconds: pods have 45 to be bound, and a gang is kept half for 30 more; several times as long.
 BOUND_LATE = 200.0
-THEFTS = 5  # tries to steal a pod's room before kube-scheduler gives it to it
+TRIES = 5  # to have something happen to a pod's room before kube-scheduler gives it to the pod
 
 
 @contextmanager
@@ -114,19 +114,19 @@ async def test_a_pod_whose_room_was_stolen_after_the_lift_gets_other_room(
     cluster: Cluster, kubectl: Kubectl, lab: Lab
 ) -> None:
     await cluster.label_nodes("stolen-test", count=3)
-    for _ in range(THEFTS):
+    for _ in range(TRIES):
         with asleep(lab):
             kubectl.apply(engine_set("stolen", pods=2, gpus=8, selector="stolen-test"))
             before = await lifted(cluster, "stolen", 2)
             victim, stays = sorted(before)
             await steal(cluster, victim)
-        seen = await all_bound(cluster)
+        seen = await all_bound(cluster, "stolen", BOUND_LATE)
         if victim not in seen:
             break
         # It woke up to both, and bound the pod before it had heard of the thief.
-        await started_over(cluster, kubectl)
+        await started_over(cluster, kubectl, "podcliqueset/stolen", "pod/thief")
     else:
-        pytest.fail(f"kube-scheduler never heard of the thief in time, {THEFTS} times")
+        pytest.fail(f"kube-scheduler never heard of the thief in time, {TRIES} times")
     assert seen[stays].metadata.uid == before[stays].metadata.uid
     booked = await reservation(cluster, State.BOUND, 10)
     assert booked.spec.repairs == 1
@@ -147,16 +147,19 @@ async def steal(cluster: Cluster, node: str) -> None:
     await cluster.client.create(PODS, body, cluster.namespace)
 
 
-async def all_bound(cluster: Cluster) -> dict[str, Pod]:
+async def all_bound(cluster: Cluster, set_name: str, patience: float) -> dict[str, Pod]:
+    """Wait until both pods of a set are bound; gives them by node."""
+
     async def attempt() -> dict[str, Pod] | None:
-        found = {pod.spec.node_name: pod for pod in await cluster.pods("stolen", 2)}
+        found = {pod.spec.node_name: pod for pod in await cluster.pods(set_name, 2)}
         return found if "" not in found else None
 
-    return await cluster.until(attempt, "both pods bound", BOUND_LATE)
+    return await cluster.until(attempt, f"both pods of {set_name} bound", patience)
 
 
-async def started_over(cluster: Cluster, kubectl: Kubectl) -> None:
-    kubectl.run("delete", "podcliqueset/stolen", "pod/thief", check=True)
+async def started_over(cluster: Cluster, kubectl: Kubectl, *things: str) -> None:
+    """Delete what there is, and wait until it is gone."""
+    kubectl.run("delete", *things, check=True)
 
     async def gone() -> bool | None:
         pods = (await cluster.client.list_pages(PODS, Pod, cluster.namespace)).items
