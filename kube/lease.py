@@ -281,7 +281,8 @@ class Elector:
             self._record = await self._box.update(claim, held.resource_version)
         # Counted from before the request: others may have seen the record any time after that.
         self._renewed_at = now
-        self._generation = transitions
+        if not self._leading.is_set():
+            self._generation = transitions  # for as long as it leads, whoever edits the Lease
         self._leading.set()
 
     def _pause(self) -> float:

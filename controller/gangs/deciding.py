@@ -86,7 +86,7 @@ class Close:
 class Expire:
     """Nothing was lifted, and time ran out or a slot serves no more: give the room back.
 
-    What is known of earlier tries is kept.
+    Or a former leader wrote it after its time. What is known of earlier tries is kept.
     """
 
     reservation: Reservation
@@ -145,12 +145,17 @@ def next_step(view: GangView, now: datetime) -> Step:
         step = _watched(view, reservation, now) or _committed(view, reservation, now)
         return _without_base(view, reservation, step) if view.base_down else step
     held = reservation if reservation is not None and reservation.size else None
-    if held is not None and (deadline_of(held) <= now or view.unfit or view.base_down):
+    if held is not None and (_is_over(view, held, now) or view.base_down):
         return Expire(held)
     obstacle = _missing(view) or _held_back(view)
     if obstacle is not None:
         return obstacle
     return Begin(held) if held is not None else _place(view) or settled(view)
+
+
+def _is_over(view: GangView, held: Reservation, now: datetime) -> bool:
+    """Whether a reservation of which nothing was lifted keeps its room no longer."""
+    return deadline_of(held) <= now or bool(view.unfit) or view.overtaken
 
 
 def deadline_of(reservation: Reservation) -> datetime:

@@ -41,6 +41,7 @@ from controller.gangs.noticing import Noticeboard
 from controller.gangs.placing import Answers, Failed, Placer
 from controller.gangs.readiness import Herald
 from controller.gangs.releasing import Window
+from controller.gangs.terms import Term
 from controller.gangs.tracing import Tracing
 from controller.gangs.views import GangView, Member, Reservation, SlotKey, pinned_node
 from controller.gangs.world import World
@@ -133,6 +134,10 @@ class Reconciler:
     async def take_over(self) -> None:
         """Count what there is, and what was lifted before us and kube-scheduler has not bound."""
         await self.placer.count()
+        generation = self._fenced()
+        if generation is not None:
+            there = (each.metadata for each in self._reservations.objects.values())
+            self.world.term = Term(generation, {each.uid: each.generation for each in there})
         self.window.inherit(
             pod.metadata.uid
             for pod in self._pods
@@ -362,6 +367,8 @@ class Reconciler:
         meta = reservation.metadata
         unfit = sorted(f"{clique}/{index}" for clique, index in view.unfit)
         why = f"{', '.join(unfit)} serves no more" if unfit else "its deadline has passed"
+        if view.overtaken:
+            why = f"a leader of generation {reservation.spec.generation} wrote it after its time"
         _log.info("%s/%s: reservation given back: %s", meta.namespace, meta.name, why)
         if reservation.spec.attempt:
             # How often it was tried must not be forgotten, or it is never tried less often.

@@ -78,7 +78,8 @@ class GangView:
     that what it waited for was rolled back, and has not begun anew. `lost` names reserved nodes
     that do not take the gang's pods any more. `cliques` are the PodCliques of the gang's owner, by
     the names that the gang has for them. `stranded` are the slots of lifted and of bound members
-    whose node is gone.
+    whose node is gone. The reservation is `overtaken` if a leader before this one wrote what it
+    keeps, and that was not known yet at the takeover: it may have been promised to others since.
     """
 
     gang: Gang
@@ -89,6 +90,7 @@ class GangView:
     cliques: Mapping[str, PodClique] = field(default_factory=dict)
     stranded: frozenset[SlotKey] = frozenset()
     base_down: bool = False
+    overtaken: bool = False
 
     def of_clique(self, name: str) -> list[Member]:
         """List the members of one clique, by index."""

@@ -21,6 +21,7 @@ from controller.gangs.standing import Standing
 from controller.gangs.stockroom import Stockroom
 from controller.gangs.stocktaking import claim, same_offer
 from controller.gangs.supplies import Sources, Supplies
+from controller.gangs.terms import NOBODYS
 from controller.gangs.topologies import Network, Topologies
 from controller.gangs.views import GangView, Reservation, SlotKey, members_of, pinned_node
 from controller.podgang import Gang, read_gang
@@ -37,9 +38,8 @@ _Asked: TypeAlias = tuple[str, str, tuple[Network, ...]]
 class World:
     """The caches, indexed by gang.
 
-    `touched` is called with a gang's key for every change that could matter to it. `room` counts up
-    whenever room may have come free or a node may have become better: what was refused before that
-    is worth another try, and `freed` is called.
+    `touched` is called with a gang's key for every change that could matter to it. Whenever room or
+    a better node may have come, `room` counts up and `freed` is called: refusals are tried again.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class World:
         touched: Callable[[Key], None],
         freed: Callable[[], None],
     ) -> None:
-        self.room = 0
+        self.room, self.term = 0, NOBODYS
         self.topologies = Topologies(self._more_room)
         self.nodes, self.pods = caches.nodes, caches.pods
         self.pod_map = self.pods.objects
@@ -114,7 +114,8 @@ class World:
 
     def _view(self, gang: Gang, *, base_started: bool) -> GangView:
         view = self._drawn(gang, base_started=base_started)
-        return replace(view, lost=self._lost(view), stranded=self._stranded(view))
+        late = self.term.overtook(view.reservation)
+        return replace(view, lost=self._lost(view), stranded=self._stranded(view), overtaken=late)
 
     def _drawn(self, gang: Gang, *, base_started: bool) -> GangView:
         cliques = self._owners.cliques_of(gang)

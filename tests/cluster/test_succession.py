@@ -4,15 +4,21 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from api import names
-from api.jsons import JsonObject
+from api.jsons import Json, JsonObject
+from api.objects import timestamp
 from kube.client import Client
+from kube.clock import SystemClock
+from kube.objects import BareObject
+from kube.resources import LEASES, PODGANGS, RESERVATIONS
 from penstock.lab.installation import Installation
 from tests.support import rotating
 from tests.support.controllers import Running, running, without
@@ -261,6 +267,55 @@ async def test_killed_between_the_waves_of_a_gang_its_successor_goes_on(
             if said(pod, names.STARTUP_BLOCKED):
                 await blocked(cluster, pod.metadata.name, "False")
         await done_with("wave", cluster, kubectl)
+
+
+async def test_what_an_earlier_leader_writes_after_its_time_keeps_no_room(
+    killing: Killing, cluster: Cluster, kubectl: Kubectl, person: Client
+) -> None:
+    """Such a request may have been under way while the lease changed hands."""
+    kubectl.apply(engine_set("late", pods=2, gpus=8, gates=["bench.example/hold"]))
+    await cluster.pods("late", 2)
+    log = killing.folder / "leads.log"
+    async with gangs(killing.kubeconfig, log, *killing.flags):
+        gang = await cluster.gang("late-0", reason=names.REASON_FOREIGN_GATES)
+        assert "bench.example/hold" in gang.message
+        leads = await term(person)
+        assert leads > 0
+        await person.create(RESERVATIONS, await late(cluster, leads), cluster.namespace)
+        await cluster.quiet("reservations")
+        (kept,) = await cluster.reservations()
+        assert kept.spec.generation == leads, "what is of its own term it keeps"
+        await person.delete(RESERVATIONS, "late-0", cluster.namespace)
+        await person.create(RESERVATIONS, await late(cluster, leads - 1), cluster.namespace)
+        await cluster.gone("reservation", "late-0")
+        assert f"a leader of generation {leads - 1} wrote it after its time" in log.read_text()
+        await done_with("late", cluster, kubectl)
+
+
+async def term(person: Client) -> int:
+    """Tell how often the lease of `gangs` has changed hands."""
+    path = LEASES.path(names.NAMESPACE, names.GANGS_LEASE)
+    lease = msgspec.json.decode(await person.raw_get(path))
+    return int(lease["spec"]["leaseTransitions"])
+
+
+async def late(cluster: Cluster, generation: int) -> JsonObject:
+    """Write a reservation for the waiting gang, as a leader of that generation would."""
+    nodes = await cluster.label_nodes("late-test", count=2)
+    gang = await cluster.client.get(PODGANGS, BareObject, "late-0", cluster.namespace)
+    slots: list[Json] = [{"index": index, "node": node} for index, node in enumerate(nodes)]
+    requests: JsonObject = {"nvidia.com/gpu": "8", "pods": "1"}
+    return {
+        "apiVersion": RESERVATIONS.api_version,
+        "kind": RESERVATIONS.kind,
+        "metadata": {"name": "late-0"},
+        "spec": {
+            "gang": {"name": "late-0", "uid": gang.metadata.uid},
+            "deadline": timestamp(SystemClock().now() + timedelta(minutes=10)),
+            "generation": generation,
+            "groups": [{"name": "late-0-engine", "requests": requests, "slots": slots}],
+        },
+    }
 
 
 @pytest.mark.long

@@ -250,15 +250,18 @@ async def test_a_renewal_whose_answer_was_lost_is_made_up_for_at_the_next_attemp
     await one.stop()
 
 
-async def test_a_foreign_write_does_not_cost_the_lead() -> None:
+@pytest.mark.parametrize("edited", [0, -1, 1])
+async def test_a_foreign_write_does_not_cost_the_lead(edited: int) -> None:
     clock, lease = ManualClock(), MemoryLease()
     one = Candidate(lease, "one", clock, 1)
     await clock.advance(5)
     assert lease.held is not None
     lease.version += 1
-    lease.held = LeaseRecord("one", 15.0, lease.held.transitions, str(lease.version))
+    lease.held = LeaseRecord("one", 15.0, lease.held.transitions + edited, str(lease.version))
+    led = one.elector.generation
     await clock.advance(30)
     assert one.elector.is_leader()
+    assert one.elector.generation == led, "what it has written so far stays its own"
     assert one.lost == 0
     await one.stop()
 
