@@ -19,6 +19,7 @@ from controller.workloads.caches import Caches
 from controller.workloads.expansion import is_too_large
 from controller.workloads.holdings import Holdings
 from controller.workloads.lanes import Lane
+from controller.workloads.making import services
 from controller.workloads.making.judging import GoesBy
 from controller.workloads.settling import Settling
 from controller.workloads.speaking import CALM, Speaking
@@ -26,13 +27,13 @@ from controller.workloads.stepping import Again, Create, Remove, Say, Step
 from controller.workloads.story import statuses, telling
 from controller.workloads.story import troubles as troubles_of
 from controller.workloads.updates import updating
-from controller.workloads.views import Choices, Trouble
+from controller.workloads.views import Choices, SetView, Trouble
 from kube import logs
 from kube.client import Client
 from kube.clock import Clock
 from kube.errors import ApiError
 from kube.objects import Key
-from kube.resources import PODCLIQUES, PODGANGS, PODS, SCALING_GROUPS
+from kube.resources import PODCLIQUES, PODGANGS, PODS, SCALING_GROUPS, SERVICES
 from kube.workqueue import Workqueue
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ _TELLING: Final = frozenset({PODGANGS, PODCLIQUES, SCALING_GROUPS})
 _TELLING_AT_ONCE: Final = 64
 _PODS_AT_ONCE: Final = 32
 _OTHERS_AT_ONCE: Final = 32
+_CROWD: Final = 16  # sets that start at once
 _EACH_OTHER: Final = 0.003  # seconds that a set rests for each other one that is at work
 
 TOO_LARGE: Final = (
@@ -98,6 +100,7 @@ class Reconciler:
         self._refused: dict[Key, _Refused] = {}
         self._speaking = Speaking()
         self._settling = Settling()
+        self._starting: set[Key] = set()  # those without a service, as far as they were looked at
         self._rests = Rests(self.queue, clock, _EACH_OTHER)
         self._for_telling = asyncio.Semaphore(_TELLING_AT_ONCE)
         self._for_pods = Lane(_PODS_AT_ONCE)
@@ -125,6 +128,7 @@ class Reconciler:
             self._rests.forget(key)
             self._speaking.forget(key)
             self._settling.forget(key)
+            self._starting.discard(key)
             # It may have gone while nobody looked, and have left what cannot go without us.
             self.queue.add((key[0], ""))
             return
@@ -141,6 +145,9 @@ class Reconciler:
         silent = self._speaking.waits(key, begun, pressing) and key not in self._refused
         if self._speaking.holds:
             self.queue.add_after(_LISTEN, CALM)
+        # A set that waits to speak is looked at again at calm, so that its services can wait too.
+        crowded = self._starts_in_a_crowd(key, view)
+        view = replace(view, in_a_crowd=silent and crowded)
         steps = planning.plan(view, self._clock.now(), silent=silent)
         self._rests.looked(key, begun)
         # What is said while pods move is soon untrue, but of an update nothing else tells.
@@ -149,6 +156,11 @@ class Reconciler:
         taken = await self._work(key, steps, silent=silent, moving=moving, urgent=urgent)
         for tell in telling.done(view, taken):
             self.voice.tell(tell, key[0], news=True)
+
+    def _starts_in_a_crowd(self, key: Key, view: SetView) -> bool:
+        starts = services.is_starting(view) and key not in self._refused
+        (self._starting.add if starts else self._starting.discard)(key)
+        return len(self._starting) >= _CROWD
 
     def go_by(self, policy: GoesBy | None) -> None:
         """Take it from now on that the webhook judges pods by this policy."""
@@ -196,7 +208,7 @@ class Reconciler:
         if not silent:
             self._settling.keep(key, {ident(step) for step in steps})
         begun = self._clock.monotonic()
-        busy = moving or any(isinstance(step, Create | Remove) for step in todo)
+        busy = moving or any(_is_work(step) for step in todo)
         if not silent and not self._speaking.may(key, begun, busy=busy and not urgent):
             todo = [step for step in todo if not _is_word(step)]
         with self._speaking.working(key, busy=busy):
@@ -293,6 +305,11 @@ class Reconciler:
             self.queue.retry(key)  # collection takes no finalizer of ours off
         if not todo:
             self._holdings.settled(key[0])
+
+
+def _is_work(step: Step) -> bool:
+    """Tell what others wait for before they speak. They have waited with their services as well."""
+    return isinstance(step, Remove) or (isinstance(step, Create) and step.resource is not SERVICES)
 
 
 def _is_word(step: Step) -> bool:

@@ -107,7 +107,8 @@ class SetView:
     `pods` are by the full name of their clique; those that are going away or have ended are among
     them. `levels` are the topology bindings there are: to each domain its node label's key, widest
     first. `claim_templates` are all that there are of ResourceClaimTemplates, each as a whole, by
-    namespace and name. `unread` names groups and cliques that are there and cannot be read.
+    namespace and name. `unread` names groups and cliques that are there and cannot be read. The set
+    is `in_a_crowd` while many others start as well, and it is looked at again when they have.
     """
 
     metadata: Meta
@@ -124,6 +125,7 @@ class SetView:
     troubles: tuple[Trouble, ...] = ()
     rivals: tuple[Rival, ...] = ()
     unread: frozenset[str] = frozenset()
+    in_a_crowd: bool = False
 
     def things_of(self, resource: Resource) -> Mapping[str, Thing]:
         """Give the set's objects of another kind, by name."""

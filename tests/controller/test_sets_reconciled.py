@@ -13,7 +13,7 @@ from controller.voicing import Tell
 from controller.workloads.reconciling import TOO_LARGE
 from controller.workloads.settling import LONGEST
 from controller.workloads.speaking import CALM
-from kube.resources import AUTOSCALERS, PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS
+from kube.resources import AUTOSCALERS, PODCLIQUES, PODCLIQUESETS, PODGANGS, PODS, SERVICES
 from tests.support.sets import clique
 from tests.support.setscenes import KEY, STATUS, Scene, reconciling
 
@@ -225,6 +225,52 @@ async def test_that_a_gang_is_whole_is_told_when_no_other_set_is_being_made_any_
     assert gang not in await scene.look()
     scene.clock.skip(CALM)
     assert gang in await scene.look()
+
+
+@pytest.mark.parametrize(("others", "made_at_once"), [(1, 1), (18, 0)])
+async def test_a_service_waits_while_many_others_are_being_made(
+    scene: Scene, others: int, made_at_once: int
+) -> None:
+    scene.apply()
+    await scene.look()
+    await scene.look()
+    start(scene)
+    for number in range(others):
+        scene.apply(name=f"other-{number}")
+        await scene.look(f"other-{number}")
+    await scene.look()
+    assert len(scene.there(SERVICES)) == made_at_once
+    scene.clock.skip(CALM)
+    await scene.look()
+    assert len(scene.there(SERVICES)) == 1
+
+
+async def test_at_calm_services_of_a_crowd_do_not_wait_for_each_other(scene: Scene) -> None:
+    every = [f"set-{number}" for number in range(20)]
+    for name in every:
+        scene.apply(name=name)
+        await scene.look(name)
+    for name in every:
+        await scene.look(name)
+    start(scene)
+    for name in every:
+        await scene.look(name)
+    assert scene.there(SERVICES) == []
+    scene.clock.skip(CALM)
+    for name in every:
+        await scene.look(name)
+    assert len(scene.there(SERVICES)) == len(every)
+
+
+def start(scene: Scene) -> None:
+    """Have all pods run that are there."""
+    for path in scene.there(PODS):
+        pod = copy.deepcopy(scene.api.objects[path])
+        assert isinstance(pod["spec"], dict)
+        pod["spec"] |= {"nodeName": "n1", "schedulingGates": []}
+        pod["status"] = {"phase": "Running", "podIP": "10.0.0.1"}
+        scene.api.put(path, pod)
+        scene.known.observe(PODS, msgspec.json.encode(pod))
 
 
 async def test_of_what_is_refused_people_hear_though_others_are_being_made(scene: Scene) -> None:

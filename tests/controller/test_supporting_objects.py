@@ -137,6 +137,15 @@ def test_a_service_is_made_after_a_while_whatever_becomes_of_the_pods() -> None:
     assert [isinstance(each, Create) for each in planned(none, SERVICES)] == [True]
 
 
+def test_in_a_crowd_a_service_waits_for_others_but_no_longer_than_that() -> None:
+    view = young(with_pods(made(spec(1), "gated"), "demo-0-router", "started", "started"))
+    assert any(isinstance(step, Create) for step in planned(view, SERVICES))
+    view = replace(view, in_a_crowd=True)
+    late = NOW + services.LATEST
+    assert planned(view, SERVICES) == [Again(late)]
+    assert any(isinstance(each, Create) for each in services.steps(view, expand(view), late))
+
+
 def scaled_to(group: Group, copies: int) -> Group:
     return replace(group, spec=group.spec.model_copy(update={"replicas": copies}))
 

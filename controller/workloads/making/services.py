@@ -2,7 +2,9 @@
 
 While a service's pods are made, let go and bound, Kubernetes looks at all of them again and again
 for addresses that they do not have. So it is made when all pods that were let go of one of its
-cliques have theirs, or a while after its replica: whatever else happens, it will be there.
+cliques have theirs, or a while after its replica: whatever else happens, it will be there. Where
+many sets are on their way at once, the lists of addresses of each would take the API server's time
+from all that are not bound yet: there it waits for these, for as long as that while.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,6 +45,13 @@ def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
             yield step
 
 
+def is_starting(view: SetView) -> bool:
+    """Tell whether a replica has no service yet, as it has not for its first seconds."""
+    there = view.things_of(SERVICES)
+    bases = (naming.base_gang(view.metadata.name, index) for index in range(view.spec.replicas))
+    return any(name not in there for name in bases)
+
+
 def _cliques(view: SetView, wanted: Wanted) -> dict[int, list[Clique | None]]:
     """Give the cliques of each replica, and None for each that is yet to be made."""
     found: dict[int, list[Clique | None]] = {index: [] for index in range(view.spec.replicas)}
@@ -55,8 +64,10 @@ def _cliques(view: SetView, wanted: Wanted) -> dict[int, list[Clique | None]]:
 def _due(view: SetView, cliques: Sequence[Clique | None], now: datetime) -> datetime | None:
     """Tell from when on a replica of these cliques has its service; None if other news will."""
     there = [clique for clique in cliques if clique is not None]
+    if not cliques:
+        return now
     # Whoever is let go after them, or cannot start, does not keep them from being found.
-    if not cliques or any(_have_addresses(view, clique) for clique in there):
+    if not view.in_a_crowd and any(_have_addresses(view, clique) for clique in there):
         return now
     made = (clique.metadata.creation_timestamp for clique in there)
     first = min((each for each in made if each is not None), default=None)
