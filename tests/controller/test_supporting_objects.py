@@ -141,7 +141,7 @@ def test_in_a_crowd_a_service_waits_for_others_but_no_longer_than_that() -> None
     view = young(with_pods(made(spec(1), "gated"), "demo-0-router", "started", "started"))
     assert any(isinstance(step, Create) for step in planned(view, SERVICES))
     view = replace(view, in_a_crowd=True)
-    late = NOW + services.LATEST
+    late = NOW + services.LATEST_IN_CROWD
     assert planned(view, SERVICES) == [Again(late)]
     assert any(isinstance(each, Create) for each in services.steps(view, expand(view), late))
 

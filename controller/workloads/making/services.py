@@ -4,7 +4,7 @@ While a service's pods are made, let go and bound, Kubernetes looks at all of th
 for addresses that they do not have. So it is made when all pods that were let go of one of its
 cliques have theirs, or a while after its replica: whatever else happens, it will be there. Where
 many sets are on their way at once, the lists of addresses of each would take the API server's time
-from all that are not bound yet: there it waits for these, for as long as that while.
+from all that are not bound yet: there it waits for these, and the while is longer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +23,7 @@ from kube.resources import PODCLIQUESETS, SERVICES
 COMPONENT: Final = "pcs-headless-service"
 # After a replica's first clique was made; so long many sets at once are on their way to nodes.
 LATEST: Final = timedelta(seconds=10)
+LATEST_IN_CROWD: Final = timedelta(seconds=20)
 
 
 def steps(view: SetView, wanted: Wanted, now: datetime) -> Iterator[Step]:
@@ -73,8 +74,9 @@ def _due(view: SetView, cliques: Sequence[Clique | None], now: datetime) -> date
     first = min((each for each in made if each is not None), default=None)
     if first is None:
         return None
+    latest = LATEST_IN_CROWD if view.in_a_crowd else LATEST
     # A clock that is behind the API server's keeps nobody waiting.
-    return first + LATEST if first <= now else now
+    return first + latest if first <= now else now
 
 
 def _have_addresses(view: SetView, clique: Clique) -> bool:
