@@ -331,7 +331,7 @@ def has_started(view: GangView) -> bool:
     if isinstance(step, Place) and not step.minimum:
         step = settled(view)
     waits = isinstance(step, Wait) and step.reason == names.REASON_WAITING_FOR_PARENTS
-    return isinstance(step, Close) or (waits and _missing(view) is None)
+    return waits and _missing(view) is None
 
 
 def _starting(view: GangView) -> bool:

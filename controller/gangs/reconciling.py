@@ -16,7 +16,6 @@ from controller.exposing import Metrics
 from controller.gangs import booking, patience, pinning, watching
 from controller.gangs.announcing import Announcer, Telling
 from controller.gangs.caches import Caches
-from controller.gangs.closing import Closings
 from controller.gangs.deciding import (
     Abandon,
     Begin,
@@ -33,7 +32,6 @@ from controller.gangs.deciding import (
     abandoned,
     next_deadline,
     next_step,
-    settled,
 )
 from controller.gangs.evicting import Evictor
 from controller.gangs.forecasting import Forecaster
@@ -93,7 +91,6 @@ class Reconciler:
         self._rests = Rests(self.queue, clock, EACH_OTHER)
         self.world = World(caches, self._rests.wake, self._try_refused_again)
         self.window = Window(clock, self.queue.add)
-        self.closings = Closings(clock)
         self._pods.subscribe(self._on_pod)
         answers = Answers(self.queue.add, self.queue.add_after)
         self.placer = Placer(client, clock, self.world, self._reservations, fenced, answers)
@@ -175,7 +172,7 @@ class Reconciler:
             return
         now = self._clock.now()
         timeout = patience.timeout_of(view.gang, self.announcer.timeout)
-        step = self._timely(view, patience.given_up(view, now, timeout) or next_step(view, now))
+        step = patience.given_up(view, now, timeout) or next_step(view, now)
         if isinstance(step, Wait):
             self._rests.looked(key, begun)  # in vain
         self._forget_wishes(key, step)
@@ -200,13 +197,6 @@ class Reconciler:
                 "%s/%s: %s failed, trying again in %.2f s: %s",
                 *key, type(step).__name__, wait, error,
             )  # fmt: skip
-
-    def _timely(self, view: GangView, step: Step) -> Step:
-        """Put a step off that nobody waits for, where it would hold others up."""
-        seconds = self.closings.put_off(view.gang.key, step)
-        if seconds:
-            self.queue.add_after(view.gang.key, seconds)
-        return settled(view) if seconds else step
 
     async def _say(
         self, view: GangView, step: Wait | Place, refusal: NoFit | Failed | None
@@ -233,7 +223,6 @@ class Reconciler:
         self.placer.forget(key)
         self._board.forget(key)
         self._holder.forget(key)
-        self.closings.forget(key)
         self.window.leave(key)
 
     def _forget_wishes(self, key: Key, step: Step) -> None:
