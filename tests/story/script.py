@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Typed:
     """A command as a person types it.
 
-    One that only asks is typed again until it says what it must: the cluster needs a moment.
+    One that only asks, or comes to the same when it is typed twice, is typed again until it says
+    what it must: the cluster needs a moment.
     """
 
     command: str
