@@ -38,11 +38,11 @@ REWORDED_SECONDS: Final = 0.5  # and other words for the same are written togeth
 # How many pods of a gang are still to come, or to be bound, changes with each of them. While many
 # gangs start, telling that takes the API server's time from starting them.
 RECOUNTED_SECONDS: Final = 5.0
-# Whoever waits for room waits for the Event about it too, so it rests less than others may, and
-# what many gangs lack at once is told of several at a time.
-_REST: Final = 1.0
+# Whoever waits for room waits for the Event about it too, so it hardly rests, and what many gangs
+# lack at once is told of many at a time: as fast as their statuses are.
+_REST: Final = 0.25
 _PAUSE: Final = 0.005
-_EVENTS_AT_ONCE: Final = 8
+_EVENTS_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True)

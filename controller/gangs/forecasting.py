@@ -28,7 +28,8 @@ from scheduler.requests import GangRequest
 
 _log = logging.getLogger(__name__)
 
-# Seconds: most gangs have their pods sooner, and need no forecast.
+# Seconds: most gangs have their pods sooner, and need no forecast. Where room is short, as others
+# were told just now, whoever comes next is likely to need one.
 PATIENCE: Final = 0.1
 GATHER: Final = 0.05
 # So many gangs are judged at a time, since placing waits meanwhile.
@@ -78,6 +79,7 @@ class Forecaster:
         self._forecast: Forecast | None = None
         self._stale_at = 0.0
         self._seen = 0
+        self._short = False  # whether any of those judged last was told of no room
         self._priorities: dict[str, int] = {}  # of classes, as pods that have them tell
         world.pods.subscribe(self._on_pod)
 
@@ -92,7 +94,7 @@ class Forecaster:
             return None
         now = self._clock.monotonic()
         left = self._since.setdefault(key, now) + PATIENCE - now
-        if left > 0:
+        if left > 0 and not self._short:
             self._answers.later(key, left)
             return None
         version, told = _version(view), self._told.get(key)
@@ -166,6 +168,7 @@ class Forecaster:
     def _note(
         self, waiting: Mapping[Key, _Question], room: int, refusals: Mapping[Key, NoFit]
     ) -> None:
+        self._short = bool(refusals)
         for key, question in waiting.items():
             if key in self._asked:  # else it has its pods by now, or is gone
                 refusal = refusals.get(key)

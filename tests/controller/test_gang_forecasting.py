@@ -14,6 +14,7 @@ from api.objects import condition_of
 from api.podgang import PodGangStatus
 from api.streams import PodSpec
 from controller.gangs import asking, templates
+from controller.gangs.forecasting import PATIENCE
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.views import GangView
 from tests.support.clusters import node
@@ -206,6 +207,17 @@ async def test_of_two_that_want_the_same_room_the_later_one_is_told(after: float
         message = await there.hears("second", names.REASON_INSUFFICIENT)
         assert "8 needed, 0 free" in message
         assert (there.told("first") or ("",))[0] == names.REASON_WAITING_FOR_PODS
+
+
+async def test_where_room_is_short_the_next_gang_is_judged_without_waiting_for_its_pods() -> None:
+    async with town() as there:
+        there.made("first", gpus=9)
+        await there.hears("first", names.REASON_NEVER_FITS)
+        assert pytest.approx(PATIENCE) in there.clock.slept
+        there.clock.slept.clear()
+        there.made("second", gpus=9)
+        await there.hears("second", names.REASON_NEVER_FITS)
+        assert pytest.approx(PATIENCE) not in there.clock.slept
 
 
 async def test_who_was_told_of_no_room_hears_when_there_is_some() -> None:
