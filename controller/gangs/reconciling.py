@@ -59,7 +59,7 @@ from scheduler.answers import NoFit
 
 _log = logging.getLogger(__name__)
 
-LIFTS_AT_ONCE: Final = 16  # of one gang
+LIFTS_AT_ONCE: Final = 32  # of one gang
 # And of all: each more is a connection more, and to open one costs as much as to lift several pods.
 ALL_LIFTS_AT_ONCE: Final = 32
 EACH_OTHER: Final = 0.002  # seconds that a gang in a crowd rests for each other one
