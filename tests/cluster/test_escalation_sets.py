@@ -1,5 +1,7 @@
 """Somebody who may write sets and make no pods tries to get more through the pods of a set."""
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from kube.client import Client
-from kube.errors import Forbidden, Invalid
+from kube.errors import Conflict, Forbidden, Invalid
 from kube.resources import PODCLIQUESETS, Resource
 from tests.support.attempts import changed
 from tests.support.living import Cluster, engine_set
@@ -21,6 +23,7 @@ from tests.support.tenants import (
     ROLES,
     RUNNING_SET,
     Estate,
+    Tenant,
 )
 
 pytestmark = pytest.mark.cluster
@@ -326,14 +329,23 @@ async def test_a_set_that_uses_a_secret_runs_no_image_of_somebody_who_may_not(
     path = estate.path(PODCLIQUESETS, "trusted")
     await person.create(PODCLIQUESETS, body, estate.namespace)
     async with estate.acting(AUTHOR) as author:
-        there = await author.ask("GET", path)
-        evil = changed(there, "spec", to=renamed(there["spec"], "none", "evil"))
         with pytest.raises(Forbidden, match=ACCOUNT):
-            await author.ask("PUT", path, evil)
+            await put(
+                author, path, lambda s: changed(s, "spec", to=renamed(s["spec"], "none", "evil"))
+            )
         # What its pods do stays as it is here, whoever wrote it.
-        noted = changed(there, "metadata", "annotations", to={"team.example/note": "seen"})
-        await author.ask("PUT", path, noted)
+        note: JsonObject = {"team.example/note": "seen"}
+        await put(author, path, lambda s: changed(s, "metadata", "annotations", to=note))
     await person.delete(PODCLIQUESETS, "trusted", estate.namespace)
+
+
+async def put(author: Tenant, path: str, change: Callable[[JsonObject], JsonObject]) -> None:
+    """Read, change and write back; anew where something was said of it in between."""
+    while True:
+        body = change(await author.ask("GET", path))
+        with suppress(Conflict):
+            await author.ask("PUT", path, body)
+            return
 
 
 def renamed(value: Json, old: str, new: str) -> Json:

@@ -4,6 +4,7 @@ Autoscalers come last: they find a kind that is new to the cluster within half a
 """
 
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 
 import pytest
 
@@ -134,12 +135,16 @@ async def test_a_copy_that_finds_no_room_waits_whole_and_leaves_the_others_alone
         await cluster.quiet("pods")
         pods = await cluster.pods("grown", 4)
         assert sum(pod.gates == (names.GATE,) for pod in pods) == 2, f"{free} is for nobody alone"
-        told = kubectl.run("get", "pcsg", "grown-0-engine", "-o", "wide", check=True).stdout
-        assert "grown-0-engine-0" in told
+        await cluster.until(partial(waiting_copy, kubectl), "the group tells which copy waits")
     finally:
         await cordon(cluster, taken, unschedulable=None)
     last = await reached(cluster, "grown", {"grown-0": base, "grown-0-engine-0": more})
     assert {p.metadata.uid for p in first.pods} < {p.metadata.uid for p in last.pods}
+
+
+async def waiting_copy(kubectl: Kubectl) -> bool | None:
+    told = kubectl.run("get", "pcsg", "grown-0-engine", "-o", "wide", check=True).stdout
+    return "grown-0-engine-0" in told or None
 
 
 async def cordon(cluster: Cluster, node: str, *, unschedulable: bool | None) -> None:

@@ -176,6 +176,7 @@ async def from_repository(cluster: Cluster) -> None:
 async def by_hand(cluster: Cluster) -> None:
     """It may be written to, unlike what is made for another set; but the set's word is put back."""
     await cluster.running("by-hand")
+    await cluster.running("zone")
     label: JsonObject = {"metadata": {"labels": {"mine": "yes"}}}
     with pytest.raises(Forbidden, match="made and kept by Penstock for PodCliqueSet zone"):
         await cluster.client.merge_patch(PODCLIQUES, "zone-0-engine", label, cluster.namespace)
