@@ -1,4 +1,4 @@
-"""Writes Events beside all other work, few at a time: nothing waits for them, few are enough."""
+"""Writes Events beside all other work, so many at a time as whoever speaks is given."""
 
 import asyncio
 import hashlib

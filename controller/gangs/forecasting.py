@@ -7,6 +7,7 @@ there is room: the engine answers when the pods are there.
 
 import asyncio
 import logging
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -28,8 +29,7 @@ from scheduler.requests import GangRequest
 
 _log = logging.getLogger(__name__)
 
-# Seconds: most gangs have their pods sooner, and need no forecast. Where room is short, as others
-# were told just now, whoever comes next is likely to need one.
+# Seconds: most gangs have their pods sooner, and need no forecast.
 PATIENCE: Final = 0.1
 GATHER: Final = 0.05
 # So many gangs are judged at a time, since placing waits meanwhile.
@@ -40,6 +40,8 @@ REST: Final = 2.0
 # long, so many times as long.
 FRESH: Final = 1.0
 _WORTH: Final = 10.0
+# And for so long after somebody was told of no room, whoever comes next is likely to need to know.
+SHORT: Final = 1.0
 
 _Version: TypeAlias = tuple[tuple[str, int], ...]  # UID and generation of a gang and its cliques
 
@@ -79,7 +81,7 @@ class Forecaster:
         self._forecast: Forecast | None = None
         self._stale_at = 0.0
         self._seen = 0
-        self._short = False  # whether any of those judged last was told of no room
+        self._short_until = -math.inf  # nobody who comes sooner has to be patient
         self._priorities: dict[str, int] = {}  # of classes, as pods that have them tell
         world.pods.subscribe(self._on_pod)
 
@@ -94,7 +96,7 @@ class Forecaster:
             return None
         now = self._clock.monotonic()
         left = self._since.setdefault(key, now) + PATIENCE - now
-        if left > 0 and not self._short:
+        if left > 0 and now >= self._short_until and key not in self._told:
             self._answers.later(key, left)
             return None
         version, told = _version(view), self._told.get(key)
@@ -135,6 +137,8 @@ class Forecaster:
                 del self._waiting[key]
             if not self._waiting:
                 self._woken.clear()
+            if not waiting:
+                continue  # they have their pods by now
             try:
                 await self._judge(waiting)
             except Exception:  # noqa: BLE001 - the edge of a worker: a bad gang must not end it
@@ -168,7 +172,8 @@ class Forecaster:
     def _note(
         self, waiting: Mapping[Key, _Question], room: int, refusals: Mapping[Key, NoFit]
     ) -> None:
-        self._short = bool(refusals)
+        if any(key in refusals for key in waiting):
+            self._short_until = self._clock.monotonic() + SHORT
         for key, question in waiting.items():
             if key in self._asked:  # else it has its pods by now, or is gone
                 refusal = refusals.get(key)

@@ -59,7 +59,9 @@ from scheduler.answers import NoFit
 
 _log = logging.getLogger(__name__)
 
-LIFTS_AT_ONCE: Final = 32  # of one gang
+# Of one gang, which may have all there are while no other lifts; yet those of the next come in
+# between, as no more than these stand in line before them.
+LIFTS_AT_ONCE: Final = 32
 # And of all: each more is a connection more, and to open one costs as much as to lift several pods.
 ALL_LIFTS_AT_ONCE: Final = 32
 EACH_OTHER: Final = 0.002  # seconds that a gang in a crowd rests for each other one

@@ -1,7 +1,7 @@
 """Whoever will find no room is told before its pods are made, from its cliques' templates."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -14,13 +14,14 @@ from api.objects import condition_of
 from api.podgang import PodGangStatus
 from api.streams import PodSpec
 from controller.gangs import asking, templates
-from controller.gangs.forecasting import PATIENCE
+from controller.gangs.forecasting import PATIENCE, SHORT, _Question
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.views import GangView
+from kube.objects import Key
 from tests.support.clusters import node
 from tests.support.fakeapi import FakeApi
 from tests.support.gangscene import Scene, encoded, gang_of, scene
-from tests.support.manualclock import LeapingClock
+from tests.support.manualclock import LeapingClock, settle
 from tests.support.polling import eventually
 from tests.support.sets import gang, member, pod_clique, reservation, slots_of, view
 
@@ -218,6 +219,31 @@ async def test_where_room_is_short_the_next_gang_is_judged_without_waiting_for_i
         there.made("second", gpus=9)
         await there.hears("second", names.REASON_NEVER_FITS)
         assert pytest.approx(PATIENCE) not in there.clock.slept
+        there.clock.skip(SHORT)
+        there.made("third", gpus=9)
+        await there.hears("third", names.REASON_NEVER_FITS)
+        assert pytest.approx(PATIENCE) in there.clock.slept
+
+
+async def test_for_who_has_its_pods_by_now_nothing_is_judged() -> None:
+    """Nor does an empty judgement tell whether room is short."""
+    async with town() as there:
+        forecaster = there.reconciler.forecaster
+        judged: list[int] = []
+        right = forecaster._judge
+
+        async def judge(waiting: Mapping[Key, _Question]) -> None:
+            judged.append(len(waiting))
+            await right(waiting)
+
+        forecaster._judge = judge  # type: ignore[method-assign]
+        forecaster._woken.set()  # by one that was forgotten before it came up
+        await eventually(lambda: not forecaster._woken.is_set(), "nobody waits")
+        await settle()
+        assert judged == []
+        there.made("large", gpus=9)
+        await there.hears("large", names.REASON_NEVER_FITS)
+        assert judged == [1]
 
 
 async def test_who_was_told_of_no_room_hears_when_there_is_some() -> None:

@@ -22,6 +22,7 @@ from tests.support.clusters import node, pod
 from tests.support.fakeapi import FakeApi
 from tests.support.gangscene import KEY, Scene, bare, encoded, gang_of, scene
 from tests.support.manualclock import LeapingClock
+from tests.support.polling import eventually
 from tests.support.sets import member, owned_by
 
 OTHER = ("default", "other")
@@ -159,6 +160,29 @@ async def test_lifts_that_go_on_at_a_time_are_few_however_many_gangs_there_are()
         await asyncio.gather(*(reconciler.reconcile(KEY) for _ in range(gangs)))
         assert len(api.seen) == count * gangs
         assert max(most) == ALL_LIFTS_AT_ONCE
+
+
+async def test_who_comes_while_a_large_gang_is_lifted_does_not_wait_for_all_of_it() -> None:
+    """What a gang has in line before another's is no more than it may have under way."""
+    count = 3 * LIFTS_AT_ONCE
+    async with ready_to_lift() as (s, api, reconciler):
+        of_so_many(s, count)
+        line: list[str] = []
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            line.append(request.path)
+            await asyncio.sleep(0.02)
+            return await fakeapi.json(bare("Pod", request.path.rpartition("/")[2], 30))(request)
+
+        async def another() -> None:
+            await eventually(lambda: bool(line), "the first lifts")
+            async with reconciler._room:
+                line.append("another's")
+
+        api.answers.extend([answer] * count)
+        await asyncio.gather(reconciler.reconcile(KEY), another())
+        assert len(line) == count + 1
+        assert line.index("another's") <= ALL_LIFTS_AT_ONCE + LIFTS_AT_ONCE
 
 
 def as_object(found: Json) -> JsonObject:
