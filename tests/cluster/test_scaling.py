@@ -144,7 +144,7 @@ async def test_a_copy_that_finds_no_room_waits_whole_and_leaves_the_others_alone
 
 async def waiting_copy(kubectl: Kubectl) -> bool | None:
     told = kubectl.run("get", "pcsg", "grown-0-engine", "-o", "wide", check=True).stdout
-    return "grown-0-engine-0" in told or None
+    return "gang grown-0-engine-0:" in told or None
 
 
 async def cordon(cluster: Cluster, node: str, *, unschedulable: bool | None) -> None:

@@ -14,13 +14,14 @@ from tests.repo import checkout, prose
 from tests.story.script import Step, Typed
 
 SHELLS = ("sh", "bash", "console")
-# What asks and changes nothing is asked again until it says what it must; and so is what comes to
-# the same when it is typed twice: what a page scales, or the policy it made, may be on its way yet.
-_AGAIN = re.compile(
-    r"kubectl (?:-n \S+ )?(?:get|describe|scale)"
+# What asks and changes nothing is asked again until it says what it must.
+_ASKS = re.compile(
+    r"kubectl (?:-n \S+ )?(?:get|describe)"
     r"|(?:kubectl )?penstock (?:explain|plan|queues|reservations|status|topology|tree|what-if)"
-    r"|(?:kubectl )?penstock (?:policy status|prove --look|audit query)"
+    r"|(?:kubectl )?penstock (?:policy status|audit query)"
 )
+# What a line before it asked for may still be on its way.
+_EARLY = re.compile(r"kubectl scale ")
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,10 @@ class Page:
 
     def _act(self, command: str, shown: str) -> Typed:
         code = self.codes.get(command, 0)
-        again = _AGAIN.match(command) is not None
+        asks, early = (each.match(command) is not None for each in (_ASKS, _EARLY))
         for word, meant in self.stands_for.items():
             command = re.sub(rf"\b{word}\b", meant, command)
-        return Typed(command, (), code, again, shown)
+        return Typed(command, (), code, asks, shown, early)
 
 
 def commands(text: str) -> Iterator[tuple[str, str]]:

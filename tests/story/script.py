@@ -7,8 +7,7 @@ from dataclasses import dataclass
 class Typed:
     """A command as a person types it.
 
-    One that only asks, or comes to the same when it is typed twice, is typed again until it says
-    what it must: the cluster needs a moment.
+    One that only asks is typed again until it says what it must: the cluster needs a moment.
     """
 
     command: str
@@ -17,6 +16,8 @@ class Typed:
     asks: bool = False
     shows: str = ""
     """What a page shows of the output; `…` alone on a line is for whatever is between."""
+    early: bool = False
+    """Whether it is typed again while what it names is not found."""
 
 
 @dataclass(frozen=True)

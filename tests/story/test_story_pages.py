@@ -51,14 +51,14 @@ def test_where_else_commands_are_tried_is_a_test(why: str) -> None:
     assert [name for name in named if not (checkout.ROOT / name).is_file()] == []
 
 
-def test_what_comes_to_the_same_twice_may_be_typed_before_the_cluster_is_there() -> None:
+def test_what_asks_may_be_typed_again_and_what_scales_while_that_is_not_there() -> None:
     acts = [act for page in WALKED for act in page.step().acts]
-    again = {act.command: act.asks for act in acts if isinstance(act, Typed)}
-    assert again["kubectl scale pcsg agents-0-pipeline --replicas=2"]
-    assert again["penstock policy status"]
-    assert again["kubectl get rsv -o wide"]
-    assert not again["kubectl apply -f examples/story-agents.yaml"]
-    assert not again["penstock release --all --yes"]
+    again = {act.command: (act.asks, act.early) for act in acts if isinstance(act, Typed)}
+    assert again["penstock policy status"] == (True, False)
+    assert again["kubectl get rsv -o wide"] == (True, False)
+    assert again["kubectl scale pcsg agents-0-pipeline --replicas=2"] == (False, True)
+    assert again["kubectl apply -f examples/story-agents.yaml"] == (False, False)
+    assert again["penstock release --all --yes"] == (False, False)
 
 
 def test_commands_are_read_with_what_is_shown_of_the_last_of_a_block() -> None:

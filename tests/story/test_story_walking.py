@@ -55,6 +55,18 @@ def test_a_question_is_asked_again(desk: Desk, tmp_path: Path) -> None:
     assert walk(one(Typed(ask, ("3",), asks=True)), desk, told) == {ask: "3"}
 
 
+def test_what_names_something_is_typed_again_while_that_is_not_found(
+    desk: Desk, tmp_path: Path
+) -> None:
+    file = tmp_path / "typed"
+    late = f"echo >>{file}; [ $(wc -l <{file}) = 3 ] || {{ echo not found; false; }}"
+    assert walk(one(Typed(late, early=True)), desk, told) == {late: ""}
+    refused = "echo denied; false"
+    with pytest.raises(StoryError, match="ended with 1"):
+        walk(one(Typed(f"echo >>{file}; {refused}", early=True)), desk, told)
+    assert len(file.read_text()) == 4
+
+
 def test_what_serves_ends_with_the_desk(tmp_path: Path) -> None:
     with walking.desk(tmp_path, tmp_path, os.environ) as made:
         serve = "python3 -uc 'import time; print(\"http://127.0.0.1:1/\"); time.sleep(600)'"

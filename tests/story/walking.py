@@ -194,12 +194,20 @@ def _typed(act: Typed, made: Desk, say: Say) -> str:
     clock = SystemClock()
     deadline = clock.monotonic() + PATIENCE
     code, shown = made.types(act.command)
-    while act.asks and _lacks(act, code, shown, made.places) and clock.monotonic() < deadline:
+    while (
+        _needs_time(act, shown)
+        and _lacks(act, code, shown, made.places)
+        and clock.monotonic() < deadline
+    ):
         time.sleep(POLL)
         code, shown = made.types(act.command)
     say(shown.rstrip("\n"))
     _check(act, code, shown, made.places)
     return shown
+
+
+def _needs_time(act: Typed, shown: str) -> bool:
+    return act.asks or (act.early and "not found" in shown)
 
 
 def _check(act: Typed | Served, code: int, shown: str, places: Places) -> None:

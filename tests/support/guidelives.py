@@ -1,6 +1,7 @@
 """What the guide's examples promise of what becomes of a set that was started."""
 
 import re
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from api import names
 from api.jsons import JsonObject
 from api.streams import Pod
-from kube.errors import Forbidden
+from kube.errors import Forbidden, NotFound
 from kube.resources import (
     AUTOSCALERS,
     ENDPOINTSLICES,
@@ -176,7 +177,13 @@ async def from_repository(cluster: Cluster) -> None:
 async def by_hand(cluster: Cluster) -> None:
     """It may be written to, unlike what is made for another set; but the set's word is put back."""
     await cluster.running("by-hand")
-    await cluster.running("zone")
+
+    async def is_made() -> bool | None:
+        with suppress(NotFound):
+            return bool(await stored(cluster, PODCLIQUES, "zone-0-engine"))
+        return None
+
+    await cluster.until(is_made, "the clique of another set")
     label: JsonObject = {"metadata": {"labels": {"mine": "yes"}}}
     with pytest.raises(Forbidden, match="made and kept by Penstock for PodCliqueSet zone"):
         await cluster.client.merge_patch(PODCLIQUES, "zone-0-engine", label, cluster.namespace)
