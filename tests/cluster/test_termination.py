@@ -13,8 +13,11 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from api.streams import Custom, Pod
+from kube.cache import Cache, Change, Deleted
+from kube.client import Scope
 from kube.resources import NODES, PODCLIQUES, PODGANGS, PODS, SCALING_GROUPS, Resource
-from tests.support.living import Cluster, Kubectl, engine_set
+from tests.support.chance import dice
+from tests.support.living import PATIENCE, Cluster, Kubectl, engine_set
 
 pytestmark = pytest.mark.cluster
 
@@ -132,13 +135,29 @@ def spoil(kubectl: Kubectl, pod: str, behaviour: str = "never-ready") -> None:
 
 
 @asynccontextmanager
-async def told_of(kubectl: Kubectl, what: str) -> AsyncIterator[None]:
-    """Watch for the object to say that it is made anew, from before that can begin."""
-    condition = f"--for=condition={names.GANG_TERMINATION}"
-    waits = ("wait", what, condition, "--timeout=40s")
-    watching = asyncio.create_task(asyncio.to_thread(kubectl.run, *waits, check=True))
-    yield
-    await watching
+async def told_of(cluster: Cluster, kind: Resource, name: str) -> AsyncIterator[None]:
+    """Watch for the object to say that it is made anew, from before that can begin.
+
+    It says so for a moment only, which whoever begins to look then may miss.
+    """
+    said = asyncio.Event()
+
+    def look(change: Change[Custom]) -> None:
+        if isinstance(change, Deleted) or change.new.metadata.name != name:
+            return
+        if names.GANG_TERMINATION.encode() in bytes(change.new.status):
+            said.set()
+
+    cache = Cache(cluster.client, kind, Custom, dice(), Scope(namespace=cluster.namespace))
+    cache.subscribe(look)
+    watching = asyncio.create_task(cache.run())
+    try:
+        await cache.synced()
+        yield
+        async with asyncio.timeout(PATIENCE):
+            await said.wait()
+    finally:
+        watching.cancel()
 
 
 async def over(cluster: Cluster, kind: Resource, name: str) -> None:
@@ -157,7 +176,7 @@ async def test_a_replica_that_lacks_its_minimum_is_made_anew_and_the_other_is_no
     kubectl.apply(patient_set("pair", clique("a", 1), clique("b", 2), replicas=2, delay="1s"))
     await cluster.running("pair", gangs=2)
     before = await census(cluster)
-    async with told_of(kubectl, "pclq/pair-1-b"):
+    async with told_of(cluster, PODCLIQUES, "pair-1-b"):
         spoil(kubectl, min(pods_of(before, "pair-1-b")))
     after = await renewed(cluster, "pair", before, pods_of(before, "pair-1-a", "pair-1-b"), 2)
     await over(cluster, PODCLIQUES, "pair-1-b")
@@ -236,7 +255,7 @@ async def test_a_group_that_cannot_spare_a_copy_takes_its_replica_along(
     )  # fmt: skip
     await cluster.running("tight", gangs=1)
     before = await census(cluster)
-    async with told_of(kubectl, "pcsg/tight-0-engine"):
+    async with told_of(cluster, SCALING_GROUPS, "tight-0-engine"):
         spoil(kubectl, min(pods_of(before, "tight-0-engine-1-worker")))
     after = await renewed(cluster, "tight", before, set(before.pods), 1)
     await over(cluster, SCALING_GROUPS, "tight-0-engine")
