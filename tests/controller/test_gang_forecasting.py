@@ -1,7 +1,7 @@
 """Whoever will find no room is told before its pods are made, from its cliques' templates."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -14,10 +14,9 @@ from api.objects import condition_of
 from api.podgang import PodGangStatus
 from api.streams import PodSpec
 from controller.gangs import asking, templates
-from controller.gangs.forecasting import PATIENCE, SHORT, _Question
+from controller.gangs.forecasting import GATHER, PATIENCE, SHORT
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.views import GangView
-from kube.objects import Key
 from tests.support.clusters import node
 from tests.support.fakeapi import FakeApi
 from tests.support.gangscene import Scene, encoded, gang_of, scene
@@ -226,24 +225,17 @@ async def test_where_room_is_short_the_next_gang_is_judged_without_waiting_for_i
 
 
 async def test_for_who_has_its_pods_by_now_nothing_is_judged() -> None:
-    """Nor does an empty judgement tell whether room is short."""
+    """After a judgement it would rest; and others are judged as ever."""
     async with town() as there:
         forecaster = there.reconciler.forecaster
-        judged: list[int] = []
-        right = forecaster._judge
-
-        async def judge(waiting: Mapping[Key, _Question]) -> None:
-            judged.append(len(waiting))
-            await right(waiting)
-
-        forecaster._judge = judge  # type: ignore[method-assign]
+        await settle()
+        there.clock.slept.clear()
         forecaster._woken.set()  # by one that was forgotten before it came up
         await eventually(lambda: not forecaster._woken.is_set(), "nobody waits")
         await settle()
-        assert judged == []
+        assert there.clock.slept == [GATHER]
         there.made("large", gpus=9)
         await there.hears("large", names.REASON_NEVER_FITS)
-        assert judged == [1]
 
 
 async def test_who_was_told_of_no_room_hears_when_there_is_some() -> None:
