@@ -48,18 +48,29 @@ _Version: TypeAlias = tuple[tuple[str, int], ...]  # UID and generation of a gan
 
 @dataclass(frozen=True)
 class Foretold:
-    """What a gang was told, which state of it that was about, and at which count of room."""
+    """What a gang was told, in answer to which question, and at which count of room."""
 
-    asked: GangRequest
-    version: _Version
+    question: "_Question"
     room: int
     refusal: NoFit | None
+
+    @property
+    def asked(self) -> GangRequest:
+        """Give what it would have."""
+        return self.question.asked
 
 
 @dataclass(frozen=True)
 class _Question:
     asked: GangRequest
     version: _Version
+    classes: int  # how often one had become known when it was asked
+
+    def is_of(self, version: _Version, classes: int) -> bool:
+        """Whether it would be asked like this now."""
+        return self.version == version and (
+            self.classes == classes or self.asked.priority != requesting.UNKNOWN
+        )
 
 
 class Forecaster:
@@ -83,6 +94,7 @@ class Forecaster:
         self._seen = 0
         self._short_until = -math.inf  # nobody who comes sooner has to be patient
         self._priorities: dict[str, int] = {}  # of classes, as pods that have them tell
+        self._classes = 0  # how often one became known, or another than it was
         world.pods.subscribe(self._on_pod)
 
     def ask(self, view: GangView, step: Step) -> NoFit | None:
@@ -100,13 +112,13 @@ class Forecaster:
             self._answers.later(key, left)
             return None
         version, told = _version(view), self._told.get(key)
-        if told is not None and (told.version, told.room) == (version, self._world.room):
+        if told and told.room == self._world.room and told.question.is_of(version, self._classes):
             return told.refusal
         asked = requesting.foreseen(self._world, view, self._priorities.get)
         if asked is None:
             self._told.pop(key, None)
             return None
-        self._waiting[key] = _Question(asked, version)
+        self._waiting[key] = _Question(asked, version, self._classes)
         self._asked.add(key)
         self._woken.set()
         return told.refusal if told is not None else None
@@ -177,7 +189,7 @@ class Forecaster:
         for key, question in waiting.items():
             if key in self._asked:  # else it has its pods by now, or is gone
                 refusal = refusals.get(key)
-                self._told[key] = Foretold(question.asked, question.version, room, refusal)
+                self._told[key] = Foretold(question, room, refusal)
 
     def _is_old(self, waiting: Mapping[Key, _Question], promised: Mapping[Key, Foretold]) -> bool:
         """Whether who asks now cannot be judged behind those who were judged before."""
@@ -189,7 +201,17 @@ class Forecaster:
 
     def _on_pod(self, change: Change[Pod]) -> None:
         if isinstance(change, Added) and change.new.spec.priority_class_name:
-            self._priorities[change.new.spec.priority_class_name] = change.new.spec.priority
+            self._learn(change.new.spec.priority_class_name, change.new.spec.priority)
+
+    def _learn(self, called: str, priority: int) -> None:
+        """Take a class's priority from its pods, and judge anew whoever was judged without one."""
+        if self._priorities.get(called) == priority:
+            return
+        self._priorities[called] = priority
+        self._classes += 1
+        for key, told in self._told.items():
+            if told.asked.priority == requesting.UNKNOWN:
+                self._answers.decided(key)
 
 
 def _version(view: GangView) -> _Version:

@@ -150,6 +150,13 @@ class Town:
         body["status"] = {}
         self.s.gangs.observe(msgspec.json.encode(body))
 
+    def pod_of_class(self, called: str, priority: int) -> None:
+        """A pod that takes no room, but tells what its class is worth."""
+        pod = member("elsewhere", 0)
+        what = read(spec(0, priorityClassName=called, priority=priority))
+        what = msgspec.structs.replace(what, scheduling_gates=pod.spec.scheduling_gates)
+        self.s.pods.observe(encoded(msgspec.structs.replace(pod, spec=what), self._next()))
+
     def nodes(self, *called: str) -> None:
         for name in called:
             self.s.nodes.observe(encoded(node(name), self._next()))
@@ -252,6 +259,32 @@ async def test_a_gang_that_asks_for_less_by_now_is_judged_anew() -> None:
         await there.hears("large", names.REASON_NEVER_FITS)
         there.made("large", gpus=8)
         await there.hears("large", names.REASON_WAITING_FOR_PODS)
+
+
+async def test_a_gang_whose_class_becomes_known_is_judged_anew() -> None:
+    """Until then it comes first, and whoever else wants the room is not held against it."""
+    async with town() as there:
+        there.made("first", gpus=8)
+        await there.hears("first", names.REASON_WAITING_FOR_PODS)
+        there.made("second", gpus=8, priorityClassName="low")
+        await there.hears("second", names.REASON_WAITING_FOR_PODS)
+        there.pod_of_class("low", -5)
+        message = await there.hears("second", names.REASON_INSUFFICIENT)
+        assert "8 needed, 0 free" in message
+
+
+async def test_a_class_that_becomes_known_while_a_gang_is_judged_counts_too() -> None:
+    async with town() as there:
+        forecaster = there.reconciler.forecaster
+        there.made("first", gpus=8)
+        await there.hears("first", names.REASON_WAITING_FOR_PODS)
+        async with forecaster._engine:
+            there.made("second", gpus=8, priorityClassName="low")
+            await eventually(
+                lambda: len(forecaster._asked) > len(forecaster._waiting), "it is judged"
+            )
+            there.pod_of_class("low", -5)
+        await there.hears("second", names.REASON_INSUFFICIENT)
 
 
 async def test_a_fault_of_the_engine_is_not_met_again_and_again() -> None:
