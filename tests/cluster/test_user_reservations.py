@@ -16,7 +16,7 @@ from api.streams import Custom, Node, Pod
 from controller.gangs.keeps import views
 from controller.gangs.keeps.views import Keep
 from kube.errors import ApiError, Forbidden, NotFound
-from kube.resources import NODES, PODS, RESERVATIONS
+from kube.resources import NODES, PODGANGS, PODS, RESERVATIONS
 from penstock.lab.installation import Installation
 from scheduler import needs
 from tests.support.controllers import running, without
@@ -133,6 +133,37 @@ async def test_a_set_gets_the_room_that_it_names(cluster: Cluster, kubectl: Kube
     kubectl.apply(asking(engine_set("chooser", pods=1, gpus=8, selector=label), "b"))
     seen = await cluster.running("chooser")
     assert [pod.spec.node_name for pod in seen.pods.values()] == [other.node]
+    await comes_to(cluster, "b", State.SUCCEEDED)
+    assert (await comes_to(cluster, "a", State.AVAILABLE)).status.users == []
+
+
+async def test_a_gang_gets_the_room_that_its_reference_names(
+    cluster: Cluster, kubectl: Kubectl
+) -> None:
+    """Whoever writes that; here a person, which a set has to allow."""
+    label, later = "reuse-test", "reuse-test-later"
+    await cluster.label_nodes(label, count=2)
+    for name in ("a", "b"):
+        kubectl.apply(room(name, label))
+    for name in ("a", "b"):
+        await comes_to(cluster, name, State.AVAILABLE)
+    reuser = engine_set("reuser", pods=1, gpus=8, selector=later)
+    reuser["metadata"] = {"name": "reuser", "annotations": {names.UNPROTECTED_ANNOTATION: "true"}}
+    kubectl.apply(reuser)
+    await cluster.gang("reuser-0", reason=names.REASON_NEVER_FITS)
+    reference: JsonObject = {"namespace": cluster.namespace, "name": "b"}
+    patch: JsonObject = {"spec": {"reuseReservationRef": reference}}
+    await cluster.client.merge_patch(PODGANGS, "reuser-0", patch, cluster.namespace)
+    nodes = [
+        (await comes_to(cluster, name, State.AVAILABLE)).status.slots[0].node for name in ("a", "b")
+    ]
+    cluster.marks.add(later)
+    fits: JsonObject = {"metadata": {"labels": {later: "yes"}}}
+    await cluster.client.merge_patch(NODES, nodes[0], fits)  # the older, which it would get
+    await cluster.gang("reuser-0", reason=names.REASON_INSUFFICIENT)
+    await cluster.client.merge_patch(NODES, nodes[1], fits)
+    seen = await cluster.running("reuser")
+    assert [pod.spec.node_name for pod in seen.pods.values()] == nodes[1:]
     await comes_to(cluster, "b", State.SUCCEEDED)
     assert (await comes_to(cluster, "a", State.AVAILABLE)).status.users == []
 
