@@ -42,7 +42,7 @@ def status(
         placement_score=reservation.spec.score if reservation and reservation.size else None,
         conditions=[
             _condition(view, names.SCHEDULED, (scheduled, reason, message), now),
-            *_late(view, now, overdue if scheduled == "False" else ""),
+            *_late(view, now, reason, overdue),
             *_placed(view, now, unheeded),
             *_health(view, now),
             *_disrupted(view, now),
@@ -91,11 +91,14 @@ def _condition(view: GangView, kind: str, said: tuple[str, str, str], now: datet
     return settled(view.gang.status.conditions, condition)
 
 
-def _late(view: GangView, now: datetime, overdue: str) -> Iterator[Condition]:
-    if overdue:
+def _late(view: GangView, now: datetime, reason: str, overdue: str) -> Iterator[Condition]:
+    """Tell whether it has waited for too long; of one that never has, nothing."""
+    bound = reason == names.REASON_BOUND
+    if overdue and not bound:
         yield _condition(view, names.TIMED_OUT, ("True", names.REASON_TIMED_OUT, overdue), now)
     elif condition_of(view.gang.status.conditions, names.TIMED_OUT):
-        yield _condition(view, names.TIMED_OUT, ("False", names.REASON_BOUND, ""), now)
+        why = names.REASON_BOUND if bound else names.REASON_IN_TIME
+        yield _condition(view, names.TIMED_OUT, ("False", why, ""), now)
 
 
 def _placed(view: GangView, now: datetime, unheeded: str) -> Iterator[Condition]:

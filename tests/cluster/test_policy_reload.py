@@ -13,16 +13,19 @@ import pytest
 
 from api import exits, names
 from api.jsons import JsonObject
+from api.objects import condition_of
+from api.streams import Custom
 from controller.gangs.policy_keeping import NOT_TAKEN
+from controller.podgang import read_gang
 from kube.client import Client
 from kube.errors import ApiError, Invalid, NotFound
-from kube.resources import CONFIGMAPS, EVENTS, PODCLIQUESETS
+from kube.resources import CONFIGMAPS, EVENTS, PODCLIQUESETS, PODGANGS
 from kube.transport import Call
 from penstock.plugin import planning
 from penstock.policy import in_force
 from tests.support import policies
 from tests.support.installed import Installed
-from tests.support.living import Cluster, connect, engine_set
+from tests.support.living import Cluster, Kubectl, connect, engine_set
 from tests.webhook.running import JSON, VALIDATE, files_in, serving
 
 _log = logging.getLogger(__name__)
@@ -144,6 +147,27 @@ async def test_an_edit_counts_at_once_and_a_bad_one_leaves_the_last_good_one(
     async with patience("an Event tells of it"):
         while not any("line 2: queues[0]" in note for note in await editor.told()):
             await asyncio.sleep(0.1)
+
+
+async def test_a_gang_timeout_counts_for_gangs_that_wait_already(
+    editor: Editor, cluster: Cluster, kubectl: Kubectl
+) -> None:
+    kubectl.apply(engine_set("patient", pods=1, gpus=1, selector="no-node-has-this"))
+    await cluster.gang("patient-0", reason=names.REASON_NEVER_FITS)
+
+    async def told(status: str, reason: str) -> None:
+        async def attempt() -> bool | None:
+            found = await cluster.client.get(PODGANGS, Custom, "patient-0", cluster.namespace)
+            gang = read_gang(found)
+            late = condition_of(gang.status.conditions, names.TIMED_OUT) if gang else None
+            return (late is not None and (late.status, late.reason) == (status, reason)) or None
+
+        await cluster.until(attempt, f"{names.TIMED_OUT} {status} {reason}")
+
+    await editor.says("timeouts: {gang: 1s}")
+    await told("True", names.REASON_TIMED_OUT)
+    await editor.says("timeouts: {gang: 1h}")
+    await told("False", names.REASON_IN_TIME)
 
 
 async def test_to_delete_the_config_map_is_not_to_have_no_policy(

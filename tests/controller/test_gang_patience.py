@@ -92,8 +92,13 @@ def test_it_says_so_until_it_is_scheduled_and_an_event_tells_why() -> None:
     bound = reporting.status(seen, Wait(names.REASON_BOUND), None, NOW, "", overdue)
     late = condition_of(bound.conditions, names.TIMED_OUT)
     assert late is not None
-    assert late.status == "False"
+    assert (late.status, late.reason) == ("False", names.REASON_BOUND)
     assert of_timeout(seen, bound) is None
+    given_time = reporting.status(seen, step, None, NOW, "", "")
+    late = condition_of(given_time.conditions, names.TIMED_OUT)
+    assert late is not None
+    assert (late.status, late.reason) == ("False", "MayWaitLonger"), "it is not bound"
+    assert of_timeout(seen, given_time) is None
 
 
 def kept(state: State, ago: timedelta, *lifted: str) -> GangView:
