@@ -145,8 +145,9 @@ async def test_a_gang_gets_the_room_that_its_reference_names(
     await cluster.label_nodes(label, count=2)
     for name in ("a", "b"):
         kubectl.apply(room(name, label))
-    for name in ("a", "b"):
-        await comes_to(cluster, name, State.AVAILABLE)
+    nodes = [
+        (await comes_to(cluster, name, State.AVAILABLE)).status.slots[0].node for name in ("a", "b")
+    ]
     reuser = engine_set("reuser", pods=1, gpus=8, selector=later)
     reuser["metadata"] = {"name": "reuser", "annotations": {names.UNPROTECTED_ANNOTATION: "true"}}
     kubectl.apply(reuser)
@@ -154,9 +155,6 @@ async def test_a_gang_gets_the_room_that_its_reference_names(
     reference: JsonObject = {"namespace": cluster.namespace, "name": "b"}
     patch: JsonObject = {"spec": {"reuseReservationRef": reference}}
     await cluster.client.merge_patch(PODGANGS, "reuser-0", patch, cluster.namespace)
-    nodes = [
-        (await comes_to(cluster, name, State.AVAILABLE)).status.slots[0].node for name in ("a", "b")
-    ]
     cluster.marks.add(later)
     fits: JsonObject = {"metadata": {"labels": {later: "yes"}}}
     await cluster.client.merge_patch(NODES, nodes[0], fits)  # the older, which it would get
