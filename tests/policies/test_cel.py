@@ -35,6 +35,7 @@ def asked(text: str, meter: Meter | None = None, **values: object) -> Verdict:
         "l.exists(x, l.exists(y, x + y == 6)) && l.all(x, l.exists(x, x == 1))",
         "l.sum() == 6 && l.min() == 1 && l.max() == 3 && [].sum() == 0",
         "size(l) == 3 && l.size() == 3 && size(s) == 5 && size(w) == 1 && size([]) == 0",
+        "size('é') == 1 && '😀é'.size() == 2",
         "l[0] == 1 && w['app'] == 'chat' && w.app == 'chat' && has(w.app) && !has(w.none)",
         "'app' in w && 2 in l && !(9 in l) && 'a' in ['a'] && w.all(key, key == 'app')",
         "s.startsWith('He') && s.endsWith('lo') && s.contains('ll') && s + '!' == 'Hello!'",

@@ -1,7 +1,7 @@
 """Our CEL beside another: whatever both take means the same."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from policies.cel import expression
@@ -30,5 +30,7 @@ def ours(text: str, values: dict[str, object]) -> bool | None:
 
 @given(text=truths(1) | truths(2) | truths(3), values=VALUES, x=st.integers(-2, 2))
 def test_what_both_take_means_the_same(text: str, values: dict[str, object], x: int) -> None:
+    # The other counts bytes. CEL counts code points, as we do: see test_cel.
+    assume("size(" not in text or str(values).isascii())
     known = {**values, "x": x}
     assert ours(text, known) == theirs(text, known), text
