@@ -64,12 +64,12 @@ class Foretold:
 class _Question:
     asked: GangRequest
     version: _Version
-    classes: int  # how often one had become known when it was asked
+    learnt: int  # how often a class had become known when it was asked
 
-    def is_of(self, version: _Version, classes: int) -> bool:
+    def is_of(self, version: _Version, learnt: int) -> bool:
         """Whether it would be asked like this now."""
         return self.version == version and (
-            self.classes == classes or self.asked.priority != requesting.UNKNOWN
+            self.learnt == learnt or self.asked.priority != requesting.UNKNOWN
         )
 
 
@@ -94,7 +94,7 @@ class Forecaster:
         self._seen = 0
         self._short_until = -math.inf  # nobody who comes sooner has to be patient
         self._priorities: dict[str, int] = {}  # of classes, as pods that have them tell
-        self._classes = 0  # how often one became known, or another than it was
+        self._learnt = 0  # how often one became known, or another than it was
         world.pods.subscribe(self._on_pod)
 
     def ask(self, view: GangView, step: Step) -> NoFit | None:
@@ -112,13 +112,13 @@ class Forecaster:
             self._answers.later(key, left)
             return None
         version, told = _version(view), self._told.get(key)
-        if told and told.room == self._world.room and told.question.is_of(version, self._classes):
+        if told and told.room == self._world.room and told.question.is_of(version, self._learnt):
             return told.refusal
         asked = requesting.foreseen(self._world, view, self._priorities.get)
         if asked is None:
             self._told.pop(key, None)
             return None
-        self._waiting[key] = _Question(asked, version, self._classes)
+        self._waiting[key] = _Question(asked, version, self._learnt)
         self._asked.add(key)
         self._woken.set()
         return told.refusal if told is not None else None
@@ -208,7 +208,7 @@ class Forecaster:
         if self._priorities.get(called) == priority:
             return
         self._priorities[called] = priority
-        self._classes += 1
+        self._learnt += 1
         for key, told in self._told.items():
             if told.asked.priority == requesting.UNKNOWN:
                 self._answers.decided(key)

@@ -113,11 +113,16 @@ async def settled(installed: Installed, person: Client) -> Certificates:
     They learn of it a second late: whoever spoilt one may have been healed while they still serve
     what was put there, and would go on with it if there were no leaf at all.
     """
-    while True:
-        found = await until(person, lambda seen: seen.at_rest)
-        if await in_service(installed) == {serial(found.leaf)}:
-            return found
-        await asyncio.sleep(0.1)
+    shown, found = set[int](), await until(person, lambda seen: seen.at_rest)
+    try:
+        async with asyncio.timeout(rotating.PATIENCE):
+            while True:
+                shown, found = await in_service(installed), await rotating.look(person)
+                if found.at_rest and shown == {serial(found.leaf)}:
+                    return found
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise AssertionError(f"webhooks show {shown}, not {serial(found.leaf)}") from None
 
 
 async def test_two_rotations_of_authority_and_leaf_under_load_fail_no_call(

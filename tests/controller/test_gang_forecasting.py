@@ -1,7 +1,7 @@
 """Whoever will find no room is told before its pods are made, from its cliques' templates."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -14,9 +14,10 @@ from api.objects import condition_of
 from api.podgang import PodGangStatus
 from api.streams import PodSpec
 from controller.gangs import asking, templates
-from controller.gangs.forecasting import GATHER, PATIENCE, SHORT
+from controller.gangs.forecasting import GATHER, PATIENCE, SHORT, _Question
 from controller.gangs.reconciling import Reconciler
 from controller.gangs.views import GangView
+from kube.objects import Key
 from tests.support.clusters import node
 from tests.support.fakeapi import FakeApi
 from tests.support.gangscene import Scene, encoded, gang_of, scene
@@ -285,6 +286,32 @@ async def test_a_class_that_becomes_known_while_a_gang_is_judged_counts_too() ->
             )
             there.pod_of_class("low", -5)
         await there.hears("second", names.REASON_INSUFFICIENT)
+
+
+async def test_a_class_that_others_have_is_learnt_once() -> None:
+    """Whoever's own is still unknown is judged once more, and those without one not at all."""
+    async with town() as there:
+        forecaster = there.reconciler.forecaster
+        judged: list[str] = []
+        right = forecaster._judge
+
+        async def judge(waiting: Mapping[Key, _Question]) -> None:
+            judged.extend(name for _, name in waiting)
+            await right(waiting)
+
+        forecaster._judge = judge  # type: ignore[method-assign]
+        there.made("plain", gpus=9)
+        there.made("low", gpus=9, priorityClassName="low")
+        for name in ("plain", "low"):
+            await there.hears(name, names.REASON_NEVER_FITS)
+        assert sorted(judged) == ["low", "plain"]
+        there.pod_of_class("other", 7)
+        await eventually(lambda: judged.count("low") == 2, "it is judged once more")
+        for name in ("plain", "low"):
+            there.reconciler.queue.add(("default", name))  # as if something else had happened
+        there.made("next", gpus=9)
+        await there.hears("next", names.REASON_NEVER_FITS)
+        assert sorted(judged) == ["low", "low", "next", "plain"]
 
 
 async def test_a_fault_of_the_engine_is_not_met_again_and_again() -> None:

@@ -94,6 +94,11 @@ def test_it_says_so_until_it_is_scheduled_and_an_event_tells_why() -> None:
     assert late is not None
     assert (late.status, late.reason) == ("False", names.REASON_BOUND)
     assert of_timeout(seen, bound) is None
+    since = replace(seen, gang=replace(seen.gang, status=bound))
+    anew = reporting.status(since, step, None, NOW, "", "")
+    late = condition_of(anew.conditions, names.TIMED_OUT)
+    assert late is not None
+    assert (late.status, late.reason) == ("False", "MayWaitLonger"), "it waits for another time"
     given_time = reporting.status(seen, step, None, NOW, "", "")
     late = condition_of(given_time.conditions, names.TIMED_OUT)
     assert late is not None
