@@ -102,6 +102,18 @@ def engine_set(
     }
 
 
+def _told(last: Sequence[SetSeen]) -> str:
+    """Say of what was seen of a set last how its gangs and pods stand."""
+    gangs = [f"{g.metadata.name} {g.status.model_dump_json()}" for s in last for g in s.gangs]
+    pods = [
+        f"{p.metadata.name} on {p.spec.node_name or p.gates} {p.status.phase}"
+        f" {[(c.type, c.status, c.reason, c.message) for c in p.status.conditions]}"
+        for s in last
+        for p in s.pods.values()
+    ]
+    return "; ".join(gangs + pods) or "nothing was seen of it"
+
+
 @dataclass(frozen=True)
 class Cluster:
     """Reads one namespace as the person and waits until it is as expected."""
@@ -133,16 +145,17 @@ class Cluster:
 
     async def running(self, name: str, *, gangs: int = 0, without: str = "") -> SetSeen:
         """Wait until every pod of the set is bound and runs, none of them the given one."""
+        last: list[SetSeen] = []
 
         async def attempt() -> SetSeen | None:
-            seen = await look(self.client, self.namespace, name)
+            last[:] = [seen := await look(self.client, self.namespace, name)]
             gone = without not in {pod.metadata.uid for pod in seen.pods.values()}
             bound = all(gang.status.phase.value == "Running" for gang in seen.gangs)
             enough = gangs in (0, len(seen.gangs))
             going = any(pod.metadata.deletion_timestamp for pod in seen.pods.values())
             return seen if seen.running and bound and gone and enough and not going else None
 
-        return await self.until(attempt, f"set {name} running")
+        return await self.until(attempt, f"set {name} running", instead=lambda: _told(last))
 
     async def service(self, name: str) -> BareObject:
         """Wait for a replica's service: it comes when pods have addresses, or after a while."""
