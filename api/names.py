@@ -204,7 +204,7 @@ REASON_PLACED: Final = "RoomReserved"
 # On a gang that has waited for longer than its timeout.
 TIMED_OUT: Final = "TimedOut"
 REASON_TIMED_OUT: Final = "GangTimeout"
-REASON_IN_TIME: Final = "MayWaitLonger"
+REASON_MAY_WAIT_LONGER: Final = "MayWaitLonger"
 READY: Final = "Ready"
 REASON_READY: Final = "MinimumReady"
 REASON_GANGS_OFF: Final = "GangSchedulingOff"  # of the pod's readiness gate

@@ -47,20 +47,6 @@ _Version: TypeAlias = tuple[tuple[str, int], ...]  # UID and generation of a gan
 
 
 @dataclass(frozen=True)
-class Foretold:
-    """What a gang was told, in answer to which question, and at which count of room."""
-
-    question: "_Question"
-    room: int
-    refusal: NoFit | None
-
-    @property
-    def asked(self) -> GangRequest:
-        """Give what it would have."""
-        return self.question.asked
-
-
-@dataclass(frozen=True)
 class _Question:
     asked: GangRequest
     version: _Version
@@ -71,6 +57,20 @@ class _Question:
         return self.version == version and (
             self.learnt == learnt or self.asked.priority != requesting.UNKNOWN
         )
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """What a gang was told, in answer to which question, and at which count of room."""
+
+    question: _Question
+    room: int
+    refusal: NoFit | None
+
+    @property
+    def asked(self) -> GangRequest:
+        """Give what it would have."""
+        return self.question.asked
 
 
 class Forecaster:

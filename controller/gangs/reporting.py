@@ -97,7 +97,7 @@ def _late(view: GangView, now: datetime, reason: str, overdue: str) -> Iterator[
     if overdue and not bound:
         yield _condition(view, names.TIMED_OUT, ("True", names.REASON_TIMED_OUT, overdue), now)
     elif condition_of(view.gang.status.conditions, names.TIMED_OUT):
-        why = names.REASON_BOUND if bound else names.REASON_IN_TIME
+        why = names.REASON_BOUND if bound else names.REASON_MAY_WAIT_LONGER
         yield _condition(view, names.TIMED_OUT, ("False", why, ""), now)
 
 

@@ -167,7 +167,7 @@ async def test_a_gang_timeout_counts_for_gangs_that_wait_already(
     await editor.says("timeouts: {gang: 1s}")
     await told("True", names.REASON_TIMED_OUT)
     await editor.says("timeouts: {gang: 1h}")
-    await told("False", names.REASON_IN_TIME)
+    await told("False", names.REASON_MAY_WAIT_LONGER)
 
 
 async def test_to_delete_the_config_map_is_not_to_have_no_policy(

@@ -145,7 +145,8 @@ async def told_of(cluster: Cluster, kind: Resource, name: str) -> AsyncIterator[
     def look(change: Change[Custom]) -> None:
         if isinstance(change, Deleted) or change.new.metadata.name != name:
             return
-        if names.GANG_TERMINATION.encode() in bytes(change.new.status):
+        conditions = msgspec.json.decode(change.new.status).get("conditions", [])
+        if (names.GANG_TERMINATION, "True") in {(c["type"], c["status"]) for c in conditions}:
             said.set()
 
     cache = Cache(cluster.client, kind, Custom, dice(), Scope(namespace=cluster.namespace))

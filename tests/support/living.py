@@ -148,7 +148,8 @@ class Cluster:
         last: list[SetSeen] = []
 
         async def attempt() -> SetSeen | None:
-            last[:] = [seen := await look(self.client, self.namespace, name)]
+            seen = await look(self.client, self.namespace, name)
+            last[:] = [seen]
             gone = without not in {pod.metadata.uid for pod in seen.pods.values()}
             bound = all(gang.status.phase.value == "Running" for gang in seen.gangs)
             enough = gangs in (0, len(seen.gangs))
