@@ -8,7 +8,7 @@ import pytest
 from api import names
 from api.jsons import Json, JsonObject
 from kube.client import Client
-from kube.errors import Forbidden
+from kube.errors import Forbidden, Invalid
 from kube.resources import (
     AUTOSCALERS,
     PODS,
@@ -108,3 +108,18 @@ async def test_workloads_starts_no_pod_without_the_gate_where_no_webhook_gives_i
     async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
         with pytest.raises(Forbidden, match="scheduling gate"):
             await workloads.create(PODS, pod, "kube-system")
+
+
+async def test_workloads_makes_no_pod_for_a_name_that_nobody_runs_a_scheduler_by(
+    installed: Installed,
+) -> None:
+    """It says that it has judged the pod, so that no webhook writes the name that is meant."""
+    pod = a_pod("x", schedulerName="kai-scheduler", schedulingGates=[{"name": names.GATE}])
+    pod["metadata"] = {
+        "generateName": "misnamed-",
+        "labels": {names.PODGANG_LABEL: "misnamed-0"},
+        "annotations": {names.JUDGED_ANNOTATION: "x"},
+    }
+    async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
+        with pytest.raises(Invalid, match=r"spec\.schedulerName stands for another name"):
+            await workloads.create(PODS, pod, NAMESPACE)

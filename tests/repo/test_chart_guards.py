@@ -10,6 +10,7 @@ from api import names
 from api.jsons import Json, JsonObject
 from policies.policy import BUILT_IN
 from tests.repo.test_chart import expand, rules
+from tests.support.chart_pods import mapping
 from tests.support.charts import CHART, Objects, Render, items
 
 pytestmark = pytest.mark.cluster  # it needs helm, which `make test-fast` must do without
@@ -69,8 +70,8 @@ def test_our_verbs_are_asked_for_in_the_whole_cluster(outside: Objects) -> None:
 
 
 def test_the_gate_is_guarded_in_every_namespace(outside: Objects) -> None:
-    (guard,) = (each for name, each in guards(outside).items() if name == "penstock-guard-gate")
-    assert items(guard, "spec", "matchConstraints", "namespaceSelector") == []
+    conditions = items(outside[POLICY, "penstock-guard-gate"], "spec", "matchConditions")
+    assert not [text for text in expressions(conditions) if "request.namespace" in text]
 
 
 def test_other_guards_of_pods_leave_out_the_namespaces_that_the_webhooks_leave_out(
@@ -78,12 +79,18 @@ def test_other_guards_of_pods_leave_out_the_namespaces_that_the_webhooks_leave_o
 ) -> None:
     objects = render("webhook.excludedNamespaces={tools}")
     for name in ("penstock-guard-gang-pods", "penstock-guard-labels", "penstock-guard-owners"):
-        selector = items(
-            objects[POLICY, name], "spec", "matchConstraints", "namespaceSelector",
-            "matchExpressions", 0, "values",
-        )  # fmt: skip
-        assert "tools" in selector
-        assert "kube-system" in selector
+        conditions = items(objects[POLICY, name], "spec", "matchConditions")
+        (asked,) = (text for text in expressions(conditions) if "!(request.namespace in" in text)
+        left_out = asked.split("!(request.namespace in [")[1].split("]")[0]
+        assert "'tools'" in left_out
+        assert "'kube-system'" in left_out
+
+
+def test_no_request_has_to_wait_until_the_selectors_of_guards_are_read(outside: Objects) -> None:
+    # The API server reads each one anew for every request, also where the guard's rules say no.
+    for name, guard in guards(outside).items():
+        constraints = mapping(guard, "spec", "matchConstraints")
+        assert not {"namespaceSelector", "objectSelector"} & constraints.keys(), name
 
 
 def test_the_schedulers_are_those_of_the_policy_without_a_file() -> None:

@@ -110,23 +110,25 @@ def test_pods_are_marked_on_create_and_only_those_of_gangs(outside: Objects) -> 
     found = webhooks(outside, MUTATING)["pods.penstock.dev"]
     assert covered(found) == {("", "v1", "pods", "CREATE")}
     assert found["reinvocationPolicy"] == "IfNeeded"
-    judged = conditions(found)
-    assert names.PODGANG_LABEL in judged["says-it-belongs-to-a-gang"]
-    assert names.GANG_LABEL in judged["says-it-belongs-to-a-gang"]
-    assert "kubernetes.io/config.mirror" in judged["is-no-mirror-pod"]
+    (judged,) = conditions(found).values()
+    assert f"'{names.PODGANG_LABEL}' in object.metadata.labels" in judged
+    assert f"'{names.GANG_LABEL}' in object.metadata.labels" in judged
+    assert "!('kubernetes.io/config.mirror' in object.metadata.annotations)" in judged
 
 
 def test_only_the_maker_of_sets_pods_is_believed_that_it_has_judged_them(
     outside: Objects, render: Render
 ) -> None:
     found = conditions(webhooks(outside, MUTATING)["pods.penstock.dev"])
-    told = found["is-not-judged-by-its-maker"]
+    (told,) = found.values()
     account = f"system:serviceaccount:{names.NAMESPACE}:{names.WORKLOADS_ACCOUNT}"
     assert f"request.userInfo.username != '{account}'" in told
     assert f"'{names.JUDGED_ANNOTATION}' in object.metadata.annotations" in told
     grove = "grove.accounts[0].namespace=grove-system,grove.accounts[0].name=grove-operator"
     beside = webhooks(render(f"companion.enabled=true,{grove}"), MUTATING)["pods.penstock.dev"]
-    assert "is-not-judged-by-its-maker" not in conditions(beside)
+    (told,) = conditions(beside).values()
+    assert account not in told
+    assert names.JUDGED_ANNOTATION not in told
 
 
 def test_what_is_made_for_sets_is_protected_and_nothing_else(outside: Objects) -> None:
@@ -172,7 +174,8 @@ def test_the_policy_is_looked_at_whoever_makes_the_gangs(render: Render, sets: s
 def test_who_keeps_a_cluster_going_is_never_asked_about(render: Render) -> None:
     grove = "grove.accounts[0].namespace=grove-system,grove.accounts[0].name=grove-operator"
     judged = conditions(webhooks(render(grove), VALIDATING)["managed.penstock.dev"])
-    makers = judged["is-not-done-by-its-makers"]
+    (asked,) = judged.values()
+    makers, kubernetes = asked.split("]) &&", 1)
     for account in (
         f"{names.NAMESPACE}:{names.WORKLOADS_ACCOUNT}",
         f"{names.NAMESPACE}:{names.GANGS_ACCOUNT}",
@@ -180,7 +183,6 @@ def test_who_keeps_a_cluster_going_is_never_asked_about(render: Render) -> None:
     ):
         assert f"'system:serviceaccount:{account}'" in makers
     assert names.WEBHOOK_ACCOUNT not in makers
-    kubernetes = judged["is-not-done-by-kubernetes"]
     for part in ("system:serviceaccount:kube-system:", "system:kube-scheduler", "system:nodes"):
         assert f"'{part}'" in kubernetes
 

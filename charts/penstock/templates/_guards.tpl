@@ -1,7 +1,18 @@
 {{- /*
 What the guards share. A guard is a ValidatingAdmissionPolicy: the API server judges by it alone, so it holds while
 every webhook is down. Its expressions see the object as all webhooks left it.
+
+Where many requests are judged there is one matchCondition, with what nearly all of them end at first: of several the API
+server works out each, even when the first has said no.
 */ -}}
+
+{{- /*
+Whether the request's namespace is one that the webhooks look at. It is asked here and by no namespaceSelector: the API
+server reads those of each guard anew for every request, whatever that is about.
+*/ -}}
+{{- define "penstock.isGuarded" -}}
+!(request.namespace in {{ include "penstock.leftOut" . }})
+{{- end -}}
 
 {{- /* Who may lift our gate. Asked without a namespace: a namespace's own admin passes a namespaced question. */ -}}
 {{- define "penstock.mayLift" -}}
