@@ -14,6 +14,8 @@ REST: Final = 3.0
 # things have happened to the key, so that one look will do for them.
 LATELY: Final = 1.0
 LONGEST_IN_CROWD: Final = 0.3
+# And this much longer where there is nothing to do until what was begun is over.
+IDLE: Final = 4.0
 
 
 class Rests:
@@ -34,11 +36,15 @@ class Rests:
         """Have a key looked at: soon, or when it has rested."""
         self._queue.add_after(key, self._until.get(key, 0.0) - self._clock.monotonic())
 
-    def looked(self, key: Key, begun: float) -> None:
-        """Have the next look at a key wait in proportion to what this one took until now."""
+    def looked(self, key: Key, begun: float, *, idle: bool = False) -> None:
+        """Have the next look at a key wait in proportion to what this one took until now.
+
+        An `idle` one has nothing to do until what was begun is over, which is told piece by piece.
+        """
         ended = self._clock.monotonic()
         took = ended - begun
-        rest = max(REST * took if took > SHORT_LOOK else 0.0, self._in_crowd(key, ended))
+        for_others = self._in_crowd(key, ended) * (IDLE if idle else 1.0)
+        rest = max(REST * took if took > SHORT_LOOK else 0.0, for_others)
         if rest:
             self._until[key] = ended + rest
         else:

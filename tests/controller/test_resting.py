@@ -1,6 +1,6 @@
 """A look that took long is followed by a rest; others come at once."""
 
-from controller.resting import LATELY, LONGEST_IN_CROWD, REST, SHORT_LOOK, Rests
+from controller.resting import IDLE, LATELY, LONGEST_IN_CROWD, REST, SHORT_LOOK, Rests
 from kube.objects import Key
 from kube.workqueue import Workqueue
 from tests.support.manualclock import ManualClock
@@ -48,15 +48,28 @@ def test_other_keys_do_not_rest() -> None:
     assert len(queue) == 1
 
 
-def crowd(others: int) -> tuple[Workqueue[Key], Rests, ManualClock]:
+def crowd(others: int, *, idle: bool = False) -> tuple[Workqueue[Key], Rests, ManualClock]:
     """Rests of a key that was looked at briefly, after so many others."""
     clock = ManualClock()
     queue = Workqueue[Key](clock)
     rests = Rests(queue, clock, 0.01)
     for number in range(others):
         rests.looked(("default", f"other-{number}"), clock.monotonic())
-    rests.looked(KEY, clock.monotonic())
+    rests.looked(KEY, clock.monotonic(), idle=idle)
     return queue, rests, clock
+
+
+def test_in_a_crowd_who_has_nothing_to_do_rests_longer_and_alone_not_at_all() -> None:
+    queue, rests, clock = crowd(others=10, idle=True)
+    clock.skip(0.101)
+    rests.wake(KEY)
+    assert len(queue) == 0, "it waits for the last of its pods, and each of them is told of"
+    clock.skip(0.1 * (IDLE - 1.0))
+    rests.wake(KEY)
+    assert len(queue) == 1
+    queue, rests, clock = crowd(others=0, idle=True)
+    rests.wake(KEY)
+    assert len(queue) == 1
 
 
 def test_in_a_crowd_each_rests_for_the_others() -> None:
