@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, TypeAlias
 
-from api import names
 from api.jsons import JsonObject
 from api.objects import timestamp
 from api.reservation import State
@@ -68,8 +67,6 @@ ALL_LIFTS_AT_ONCE: Final = 32
 EACH_OTHER: Final = 0.002  # seconds that a gang in a crowd rests for each other one
 # Beside the time that a pod needs to be bound, so that it is not written anew for each few of them.
 SPARE_SECONDS: Final = 15.0
-# What is told pod by pod, where it is the last of them that counts.
-UNHURRIED: Final = frozenset({names.REASON_LIFTING, names.REASON_BOUND})
 
 _Move: TypeAlias = Begin | Extend | Close | Abandon
 """Steps that are written into a reservation's status."""
@@ -179,7 +176,7 @@ class Reconciler:
         timeout = patience.timeout_of(view.gang, self.announcer.timeout)
         step = patience.given_up(view, now, timeout) or next_step(view, now)
         if isinstance(step, Wait):
-            self._rests.looked(key, begun, idle=step.reason in UNHURRIED)  # in vain
+            self._rests.looked(key, begun)  # in vain
         self._forget_wishes(key, step)
         self._look_again_in_time(view, now, patience.due(view, now, timeout))
         try:

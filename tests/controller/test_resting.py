@@ -1,6 +1,14 @@
 """A look that took long is followed by a rest; others come at once."""
 
-from controller.resting import IDLE, LATELY, LONGEST_IN_CROWD, REST, SHORT_LOOK, Rests
+from controller.resting import (
+    IDLE,
+    LATELY,
+    LONGEST_IDLE,
+    LONGEST_IN_CROWD,
+    REST,
+    SHORT_LOOK,
+    Rests,
+)
 from kube.objects import Key
 from kube.workqueue import Workqueue
 from tests.support.manualclock import ManualClock
@@ -93,7 +101,11 @@ def test_who_is_alone_rests_for_nobody_and_soon_forgets_the_others() -> None:
 
 
 def test_nobody_rests_for_long_in_the_largest_crowd() -> None:
-    queue, rests, clock = crowd(others=1000)
-    clock.skip(LONGEST_IN_CROWD * 1.01)
-    rests.wake(KEY)
-    assert len(queue) == 1
+    for idle, longest in ((False, LONGEST_IN_CROWD), (True, LONGEST_IDLE)):
+        queue, rests, clock = crowd(others=1000, idle=idle)
+        clock.skip(longest * 0.99)
+        rests.wake(KEY)
+        assert len(queue) == 0
+        clock.skip(longest * 0.02)
+        rests.wake(KEY)
+        assert len(queue) == 1

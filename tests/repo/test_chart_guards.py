@@ -78,8 +78,8 @@ def test_other_guards_of_pods_leave_out_the_namespaces_that_the_webhooks_leave_o
     render: Render,
 ) -> None:
     objects = render("webhook.excludedNamespaces={tools}")
-    for name in ("penstock-guard-gang-pods", "penstock-guard-labels", "penstock-guard-owners"):
-        conditions = items(objects[POLICY, name], "spec", "matchConditions")
+    for part in ("gang-pods", "labels", "bindings", "owners", "managed-status"):
+        conditions = items(objects[POLICY, f"penstock-guard-{part}"], "spec", "matchConditions")
         (asked,) = (text for text in expressions(conditions) if "!(request.namespace in" in text)
         left_out = asked.split("!(request.namespace in [")[1].split("]")[0]
         assert "'tools'" in left_out

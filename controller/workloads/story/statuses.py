@@ -18,7 +18,7 @@ from api.scalinggroup import ScalingGroupUpdate
 from api.streams import Meta
 from controller.voicing import Tell
 from controller.workloads import ordering
-from controller.workloads.stepping import Say, Step
+from controller.workloads.stepping import Again, Say, Step
 from controller.workloads.story import (
     clique_status,
     group_status,
@@ -76,6 +76,23 @@ def is_moving(view: SetView) -> bool:
         and pod.metadata.deletion_timestamp is None
         for pods in view.pods.values()
         for pod in pods
+    )
+
+
+def is_idle(view: SetView, steps: Iterable[Step]) -> bool:
+    """Tell whether all there is to do is to wait until the pods of a set that starts have nodes.
+
+    One that leaves or was updated may have to go on with each pod, and soon.
+    """
+    return (
+        all(isinstance(step, Again) for step in steps)
+        and view.metadata.deletion_timestamp is None
+        and view.status.update_progress is None
+        and any(
+            not (pod.spec.node_name or pod.finished) and pod.metadata.deletion_timestamp is None
+            for pods in view.pods.values()
+            for pod in pods
+        )
     )
 
 
