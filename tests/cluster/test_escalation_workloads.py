@@ -121,5 +121,5 @@ async def test_workloads_makes_no_pod_for_a_name_that_nobody_runs_a_scheduler_by
         "annotations": {names.JUDGED_ANNOTATION: "x"},
     }
     async with installed.acting(names.WORKLOADS_ACCOUNT) as workloads:
-        with pytest.raises(Invalid, match=r"spec\.schedulerName stands for another name"):
+        with pytest.raises(Invalid, match=r"kai-scheduler stands for another name.* try again"):
             await workloads.create(PODS, pod, NAMESPACE)
