@@ -16,7 +16,6 @@ LATELY: Final = 1.0
 LONGEST_IN_CROWD: Final = 0.3
 # And this much longer where there is nothing to do until what was begun is over.
 IDLE: Final = 4.0
-LONGEST_IDLE: Final = IDLE * LONGEST_IN_CROWD
 
 
 class Rests:

@@ -27,6 +27,6 @@ def from_kubeconfig(choice: kubeconfig.Choice, clock: Clock) -> Credentials:
     if accounts.suffices(choice):
         return accounts.from_kubeconfig(choice, clock)
     # Here, since it loads the `kubernetes` package, which takes a third of all it takes to start.
-    from kube import persons  # noqa: PLC0415
+    from kube import persons  # noqa: PLC0415 - see above
 
     return persons.from_kubeconfig(choice, clock)

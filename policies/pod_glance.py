@@ -70,7 +70,7 @@ Seen = TypeVar("Seen", bound=msgspec.Struct)
 def _struct(base: type[Seen], kinds: Mapping[str, object], *required: str) -> type[Seen]:
     """Make what msgspec reads an object by; what is not required may also be null."""
     fields = [
-        (name, kind) if name in required else (name, kind | None, None)  # type: ignore[operator]
+        (name, kind) if name in required else (name, kind | None, None)  # type: ignore[operator]  # a type at run time
         for name, kind in kinds.items()
     ]
     return msgspec.defstruct(base.__name__, fields, bases=(base,), kw_only=True, gc=False)  # type: ignore[return-value]  # made of its base

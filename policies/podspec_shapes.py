@@ -89,7 +89,7 @@ def _struct(name: str, shape: Shape) -> type[msgspec.Struct]:
     types: dict[str, object] = {**shape.fields}
     types |= {each: list[_struct(each, inner)] for each, inner in shape.items.items()}  # type: ignore[misc]  # made at run time
     fields = [
-        (each, kind) if each in shape.required else (each, kind | None, None)  # type: ignore[operator]
+        (each, kind) if each in shape.required else (each, kind | None, None)  # type: ignore[operator]  # a type at run time
         for each, kind in types.items()
     ]
     return msgspec.defstruct(name, fields, kw_only=True)

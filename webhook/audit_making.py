@@ -50,7 +50,7 @@ class Auditing:
             self._service = Service(AuditServer(self.door, self.gate))
         except OSError as error:
             # Reviews go on; nobody can read the log this way.
-            LOG.error("the audit log cannot be served at %s: %s", self.door.address, error)  # noqa: TRY400
+            LOG.error("the audit log cannot be served at %s: %s", self.door.address, error)  # noqa: TRY400 - the error says it all
         else:
             self._service.start()
 

@@ -100,7 +100,7 @@ def _chosen(namespace: str, text: str | None, kept: str | None) -> Source:
     except BadPolicyError as error:
         if kept is None:
             raise
-        LOG.error("%s; going by the last good one, from %s", error, last)  # noqa: TRY400
+        LOG.error("%s; going by the last good one, from %s", error, last)  # noqa: TRY400 - the error says it all
         return policy_source.read(last, kept)
 
 

@@ -176,7 +176,7 @@ class Journal:
         try:
             record = self._built(waiting)
         except Exception as error:  # noqa: BLE001 - the worker's edge: one odd review must not end the log
-            LOG.error(  # noqa: TRY400
+            LOG.error(  # noqa: TRY400 - written without what people wrote
                 "a record of the audit log could not be made: %s", faults.traced(error)
             )
             with self._lock:

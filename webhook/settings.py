@@ -116,7 +116,7 @@ def _see_to_audit(parser: argparse.ArgumentParser, given: argparse.Namespace) ->
 
 
 def _add_serving(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="0.0.0.0", help="address to serve on (%(default)s)")  # noqa: S104
+    parser.add_argument("--host", default="0.0.0.0", help="address to serve on (%(default)s)")  # noqa: S104 - a pod is called from outside
     parser.add_argument(
         "--port", type=_port, default=9443, help="port; 0 takes a free one (%(default)s)"
     )

@@ -126,7 +126,7 @@ class Shadow:
         except Exception as error:  # noqa: BLE001 - the edge of a thread that must go on
             # Not the traceback: it may hold what people wrote into their objects.
             self._metrics.candidate_skipped.inc()
-            LOG.error("trying the candidate failed: %s", type(error).__name__)  # noqa: TRY400
+            LOG.error("trying the candidate failed: %s", type(error).__name__)  # noqa: TRY400 - see above
             return
         self._metrics.candidate_compared.inc()
         for each in verdicts.differences(answer, other):

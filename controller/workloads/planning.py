@@ -4,7 +4,7 @@ Pure. What there has to be first is made first; what cannot be made yet, since i
 there, a planner leaves for the next look, which follows at once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -71,6 +71,19 @@ def plan(view: SetView, now: datetime, *, silent: bool = False) -> list[Step]:
         every = (step for planner in planners for step in planner(view, wanted, now))
         found = (step for step in every if not (silent and _can_wait(step)))
     return sorted(_each_once(found), key=lambda step: _ORDER[type(step)])
+
+
+def is_idle(view: SetView, steps: Iterable[Step]) -> bool:
+    """Tell whether all there is to do is to wait until the pods of a set that starts have nodes.
+
+    One that leaves or was updated may have to go on with each pod, and soon.
+    """
+    return (
+        all(isinstance(step, Again) for step in steps)
+        and view.metadata.deletion_timestamp is None
+        and view.status.update_progress is None
+        and any(True for _ in statuses.without_node(view))
+    )
 
 
 def _can_wait(step: Step) -> bool:

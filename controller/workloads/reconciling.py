@@ -149,7 +149,7 @@ class Reconciler:
         crowded = self._starts_in_a_crowd(key, view)
         view = replace(view, in_a_crowd=silent and crowded)
         steps = planning.plan(view, self._clock.now(), silent=silent)
-        self._rests.looked(key, begun, idle=statuses.is_idle(view, steps))
+        self._rests.looked(key, begun, idle=planning.is_idle(view, steps))
         # What is said while pods move is soon untrue, but of an update nothing else tells.
         moving = statuses.is_moving(view)
         urgent = updating.is_to_be_told(view)

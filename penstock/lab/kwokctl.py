@@ -230,7 +230,7 @@ def configuration(plan: Plan) -> list[JsonObject]:
     options: JsonObject = {"runtime": spec.runtime, "heartbeatFactor": 1}
     if spec.runtime == "binary":
         # A real node's network is the lab's own: nobody else hears what listens there.
-        address = "0.0.0.0" if spec.real_node else "127.0.0.1"  # noqa: S104
+        address = "0.0.0.0" if spec.real_node else "127.0.0.1"  # noqa: S104 - see above
         options |= {"bindAddress": address, **plan.ports}
         options["kubectlBinary"] = str(plan.binaries["kubectl"])
     if spec.real_node:

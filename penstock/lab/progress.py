@@ -31,7 +31,7 @@ class Silence:
         """Say nothing."""
 
     @contextlib.asynccontextmanager
-    async def step(self, what: str, estimate: float | None) -> AsyncIterator[None]:  # noqa: ARG002
+    async def step(self, what: str, estimate: float | None) -> AsyncIterator[None]:  # noqa: ARG002 - as whoever shows it
         """Show nothing."""
         yield
 

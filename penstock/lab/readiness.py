@@ -65,10 +65,10 @@ def checks(settings: Settings, person: Person) -> list[Check]:
             Check("webhooks fail closed", webhooks, lambda: proving.closed(person.client)),
         ]
     if not features.sets:
-        let_go = lambda: none_waits(person.client, sets=features.gang_scheduling)  # noqa: E731
+        let_go = lambda: none_waits(person.client, sets=features.gang_scheduling)  # noqa: E731 - too long for its line
         found.append(Check("no pod waits behind the gate", ["gangs"], let_go))
     if settings.workloads:
-        ask = lambda: led(person.client, names.WORKLOADS_LEASE)  # noqa: E731
+        ask = lambda: led(person.client, names.WORKLOADS_LEASE)  # noqa: E731 - too long for its line
         found.append(Check("workloads leads", ["workloads"], ask))
     return found
 

@@ -353,10 +353,10 @@ class Exact:
             return
         box = self._box(depth - 1)
         for sub in subs:
-            mine = np.flatnonzero(sub._numbers(depth - 1, box) == number)  # noqa: SLF001
-            closed = sub._closed_table(depth, cell)  # noqa: SLF001
+            mine = np.flatnonzero(sub._numbers(depth - 1, box) == number)  # noqa: SLF001 - one of its own kind
+            closed = sub._closed_table(depth, cell)  # noqa: SLF001 - one of its own kind
             if mine.size and closed[mine[0]] == self._closed[depth, cell][number]:
-                sub._trace_closed(depth, cell, int(mine[0]), found)  # noqa: SLF001
+                sub._trace_closed(depth, cell, int(mine[0]), found)  # noqa: SLF001 - one of its own kind
                 return
         raise AssertionError("a table was not made of its limits")
 

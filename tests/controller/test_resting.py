@@ -1,14 +1,6 @@
 """A look that took long is followed by a rest; others come at once."""
 
-from controller.resting import (
-    IDLE,
-    LATELY,
-    LONGEST_IDLE,
-    LONGEST_IN_CROWD,
-    REST,
-    SHORT_LOOK,
-    Rests,
-)
+from controller.resting import IDLE, LATELY, LONGEST_IN_CROWD, REST, SHORT_LOOK, Rests
 from kube.objects import Key
 from kube.workqueue import Workqueue
 from tests.support.manualclock import ManualClock
@@ -101,7 +93,7 @@ def test_who_is_alone_rests_for_nobody_and_soon_forgets_the_others() -> None:
 
 
 def test_nobody_rests_for_long_in_the_largest_crowd() -> None:
-    for idle, longest in ((False, LONGEST_IN_CROWD), (True, LONGEST_IDLE)):
+    for idle, longest in ((False, LONGEST_IN_CROWD), (True, IDLE * LONGEST_IN_CROWD)):
         queue, rests, clock = crowd(others=1000, idle=idle)
         clock.skip(longest * 0.99)
         rests.wake(KEY)

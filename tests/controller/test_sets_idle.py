@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from api.podcliqueset import SetUpdate
+from controller.workloads import planning
 from controller.workloads.stepping import Again
 from controller.workloads.story import statuses
 from tests.support.setviews import NOW, clique, made, set_spec, wanted, with_pods
@@ -25,16 +26,16 @@ PAIR = set_spec(clique("prefill", 3, 2), clique("decode", 2))
 )
 def test_a_set_that_starts_is_idle_until_its_pods_have_nodes(state: str, *, idle: bool) -> None:
     view = with_pods(made(PAIR), "demo-0-prefill", "ready", "ready", state)
-    assert statuses.is_idle(view, []) is idle
-    assert statuses.is_idle(view, [Again(NOW)]) is idle
+    assert planning.is_idle(view, []) is idle
+    assert planning.is_idle(view, [Again(NOW)]) is idle
 
 
 def test_a_set_with_something_to_do_or_that_leaves_or_was_updated_is_not_idle() -> None:
     view = with_pods(made(PAIR), "demo-0-prefill", "gated")
-    assert statuses.is_idle(view, [])
+    assert planning.is_idle(view, [])
     say = next(each for each in statuses.steps(view, wanted(view), NOW))
-    assert not statuses.is_idle(view, [say])
+    assert not planning.is_idle(view, [say])
     leaving = msgspec.structs.replace(view.metadata, deletion_timestamp=NOW)
-    assert not statuses.is_idle(replace(view, metadata=leaving), [])
+    assert not planning.is_idle(replace(view, metadata=leaving), [])
     updated = view.status.model_copy(update={"update_progress": SetUpdate()})
-    assert not statuses.is_idle(replace(view, status=updated), [])
+    assert not planning.is_idle(replace(view, status=updated), [])

@@ -15,10 +15,10 @@ from api.objects import condition_of, settled, timestamp
 from api.podclique import PodCliqueUpdate
 from api.podcliqueset import GangPhase, PodCliqueSetStatus, SetUpdate
 from api.scalinggroup import ScalingGroupUpdate
-from api.streams import Meta
+from api.streams import Meta, Pod
 from controller.voicing import Tell
 from controller.workloads import ordering
-from controller.workloads.stepping import Again, Say, Step
+from controller.workloads.stepping import Say, Step
 from controller.workloads.story import (
     clique_status,
     group_status,
@@ -71,29 +71,15 @@ def loses_minimum(view: SetView) -> bool:
 
 def is_moving(view: SetView) -> bool:
     """Tell whether pods were let go and have no node yet: what is said of them is soon untrue."""
-    return any(
-        not (pod.spec.node_name or pod.spec.scheduling_gates or pod.finished)
-        and pod.metadata.deletion_timestamp is None
-        for pods in view.pods.values()
-        for pod in pods
-    )
+    return any(not pod.spec.scheduling_gates for pod in without_node(view))
 
 
-def is_idle(view: SetView, steps: Iterable[Step]) -> bool:
-    """Tell whether all there is to do is to wait until the pods of a set that starts have nodes.
-
-    One that leaves or was updated may have to go on with each pod, and soon.
-    """
-    return (
-        all(isinstance(step, Again) for step in steps)
-        and view.metadata.deletion_timestamp is None
-        and view.status.update_progress is None
-        and any(
-            not (pod.spec.node_name or pod.finished) and pod.metadata.deletion_timestamp is None
-            for pods in view.pods.values()
-            for pod in pods
-        )
-    )
+def without_node(view: SetView) -> Iterator[Pod]:
+    """List the pods that are still to be given a node."""
+    for pods in view.pods.values():
+        for pod in pods:
+            if not (pod.spec.node_name or pod.finished) and pod.metadata.deletion_timestamp is None:
+                yield pod
 
 
 def left_alone(
